@@ -28,6 +28,7 @@ def align(
     *,
     lexicon: PairsOfWords | None = None,
     start_matrix: AnyFloats | None = None,
+    via: Sequence[Space] = (),
     progress: bool | ProgressCallback | None = None,
     checkpoint: Checkpoint | None = None,
     **options: Unpack[Options],
@@ -43,12 +44,14 @@ def align(
         lexicon: known pairs for supervised methods and for the initialization of others: a Lexicon, a path, pairs of
             words or a dict.
         start_matrix: an initial map (d, d') for `start="matrix"`.
+        via: third spaces, for two spaces that are hard to align directly. Both are aligned with each of these bridges,
+            and the joined lexicons initialize the alignment, which is judged on its own.
         progress: True for a progress bar on stderr, or a function that gets every event.
         checkpoint: saves the state of a long run and continues an interrupted one.
         options: parameters of the method.
     """
     aligner = make_aligner(method, seed=seed, **{**lexicon_start(method, given=lexicon is not None), **options})
-    aligner.fit(src, tgt, lexicon=lexicon, start_matrix=start_matrix, progress=progress, checkpoint=checkpoint)
+    aligner.fit(src, tgt, lexicon=lexicon, start_matrix=start_matrix, via=via, progress=progress, checkpoint=checkpoint)
     return aligner.alignment_
 
 

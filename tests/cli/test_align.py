@@ -74,6 +74,45 @@ def test_json_is_the_only_output_on_stdout(problem: Problem, tmp_path: Path) -> 
     assert "epoch 1" in ran.err
 
 
+def test_a_bridge_is_reported_and_belongs_to_the_run(problem: Problem, tmp_path: Path) -> None:
+    bridge, out = tmp_path / "third.vec", tmp_path / "d"
+    src = io.load(problem.src)
+    write(bridge, "b", src.vectors)
+    command = ("align", problem.src, problem.tgt, "--via", bridge, "--out", out, *QUICK)
+    ran = qwp(*command)
+    assert ran.code == 0
+    assert re.search(r"bridge third +source succeeded \(\d+ %\), target succeeded \(\d+ %\); \d+ joined pairs", ran.out)
+    assert "bridges 2/2: leg " in ran.err
+    again = qwp(*command, "--json").json
+    assert again["already_there"]
+    assert [each["src"]["verdict"] for each in again["provenance"]["bridges"]] == ["succeeded"]
+    # A run without the bridge is another run.
+    other = qwp("align", problem.src, problem.tgt, "--out", out, *QUICK)
+    assert other.code == 2
+    assert "the languages were src, tgt, via 1, now they are src, tgt" in other.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (("--via", "missing.vec"), "missing.vec"),
+        (("--via", "{src}", "--lexicon", "{lexicon}"), "a bridge and a lexicon were given"),
+        (("--via", "{src}", "--method", "gromov"), "does not start from pairs"),
+        (("{tgt}", "--via", "{src}", "--method", "multi"), "--via serves two languages"),
+    ],
+)
+def test_a_bridge_that_cannot_be_used_is_refused(
+    flags: tuple[str, ...], expected: str, problem: Problem, tmp_path: Path
+) -> None:
+    lexicon = tmp_path / "seeds.txt"
+    lexicon.write_text("s1 t1\n")
+    names = {"src": problem.src, "tgt": problem.tgt, "lexicon": lexicon}
+    ran = qwp("align", problem.src, problem.tgt, *(f.format(**names) for f in flags), "--out", tmp_path / "d")
+    assert ran.code == 2
+    assert expected in ran.err
+    assert not (tmp_path / "d").exists()
+
+
 def test_the_profile_shows_time_and_share_of_every_stage(problem: Problem, tmp_path: Path) -> None:
     stages = ["read", "prepare", "initialize", "coresets", "loop", "refine", "verdict", "save"]
     ran = qwp("align", problem.src, problem.tgt, "--out", tmp_path, *QUICK, "--profile", "--json", "--device", "cpu")

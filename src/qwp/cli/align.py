@@ -26,7 +26,7 @@ from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
 from qwp.methods import Aligner, lexicon_start, make_aligner
 from qwp.methods.settings import Supervision
-from qwp.parameters import RUN
+from qwp.parameters import RUN, START
 from qwp.showing import terminal
 from qwp.showing.bar import AlignProgress
 from qwp.spaces.embeddings import SIDES, Embeddings, Side
@@ -77,6 +77,10 @@ class SingleMode(AlignMode):
     """Options of `qwp align` itself."""
 
     resume: bool = option("Continue an interrupted run.", default=False, panel=RUN)
+    via: list[Path] | None = option(
+        "A third language to align SRC and TGT over; may be repeated.",
+        panel=START,
+    )
     profile: bool = option(
         "Show the time and the share of each stage, including reading and saving.", default=False, panel=RUN
     )
@@ -173,7 +177,7 @@ class Command(AliasedCommand):
         {
             *("out", "json", "help_all", "force", "src_out", "tgt_out"),
             *("config", "resume", "quiet", "method", "seed", "device", "threads", "verdict"),
-            *("max_vocab", "errors", "lexicon", "start", "refine"),
+            *("max_vocab", "errors", "lexicon", "start", "via", "refine"),
         }
     )
 
@@ -187,12 +191,16 @@ def align(inputs: SpaceArguments, outs: AlignOuts, mode: SingleMode, **flags: An
     but is judged to have failed; 130: interrupted, the same command continues.
     """
     values = parameters.resolve(flags, mode.config)
-    files = InputFiles(inputs.paths(), parameters.popped(values, READING))
+    via = [named_vectors(path) for path in mode.via or []]
+    files = InputFiles([*inputs.paths(), *via], parameters.popped(values, READING))
     keep = parameters.popped(values, ["save"])["save"]
-    aligner, supervision = checked_aligner(values)
-    task: Task = Several(aligner, supervision, files.paths) if inputs.more else PairTask(aligner, supervision)
+    aligner, supervision = checked_aligner(values, bridged=bool(via))
+    if inputs.more and via:
+        raise InputError("--via serves two languages, and more were given: leave it out, or leave out the others")
+    several = bool(inputs.more)
+    task: Task = Several(aligner, supervision, files.paths) if several else PairTask(aligner, supervision, len(via))
     out, exported = outs.out, outs.checked({})
-    _check_outs(out, exported, files.paths)
+    _check_outs(out, exported, files.paths, several=several)
     folder = ResultFolder(out, force=mode.force, resume=mode.resume, vectors=keep == "all")
     folder.check(task)
     files.check()
@@ -264,9 +272,9 @@ def _export(task: Task, outs: Mapping[Side, Path], files: InputFiles, *, quiet: 
     return {"exported": export.write_sides(task.alignment, outs, sources, reading, quiet=quiet)}
 
 
-def _check_outs(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Path]) -> None:
+def _check_outs(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Path], *, several: bool) -> None:
     """Refuse a run without an output, or with an output that would replace an input."""
-    if len(paths) > 2 and (out is None or outs):
+    if several and (out is None or outs):
         raise InputError(
             f"{len(paths)} vector files were given, and the result of several is a folder: expected --out DIR, and "
             "--src-out and --tgt-out of `qwp export DIR/NAME` afterwards"
@@ -276,7 +284,7 @@ def _check_outs(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Pat
     refuse_sources(outs.values(), paths)
 
 
-def checked_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:
+def checked_aligner(values: dict[str, Any], *, bridged: bool = False) -> tuple[Aligner, Supervision]:
     """Return the aligner and its supervision, checked before any vectors are read."""
     method = values.pop("method", parameters.DEFAULT_METHOD)
     lexicon, matrix = _start_files(values)
@@ -285,7 +293,7 @@ def checked_aligner(values: dict[str, Any]) -> tuple[Aligner, Supervision]:
     supervision = Supervision(
         None if lexicon is None else Lexicon.load(lexicon), None if matrix is None else _load_matrix(Path(matrix))
     )
-    aligner.validate(supervision)
+    aligner.validate(supervision, bridged=bridged)
     return aligner, supervision
 
 

@@ -73,6 +73,8 @@ class ResultFolder:
         hub, provenances = self._provenances(self.path)
         recorded = {name: found.src.source_fingerprint for name, found in provenances.items()}
         recorded[hub or "tgt"] = next(iter(provenances.values())).tgt.source_fingerprint
+        if hub is None:
+            recorded |= {name: found.source_fingerprint for name, found in provenances["src"].inputs().items()}
         return recorded == dict(sources)
 
     def load(self, task: Task, identity: Identity | None = None) -> None:

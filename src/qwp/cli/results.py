@@ -24,7 +24,7 @@ from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.corrections import save_anchors
 from qwp.results.parts import FEW_SUBWORDS
-from qwp.results.provenance import Identity, Provenance
+from qwp.results.provenance import Identity, Provenance, bridge_name
 from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.results.several import MultiAlignment
 from qwp.results.summary import content_words, quality_rows, times
@@ -128,26 +128,30 @@ class Task(ABC):
                 _prepare_lookups(folder, self._aligner)
 
 
-def _with_sources(alignment: Alignment, src: str | None, tgt: str | None) -> Alignment:
+def _with_sources(alignment: Alignment, src: str | None, tgt: str | None, *via: str | None) -> Alignment:
     """Return the alignment with the fingerprints of its sources in its provenance."""
     provenance = alignment.provenance
     records = {
         side: replace(getattr(provenance, side), source_fingerprint=found)
         for side, found in zip(SIDES, (src, tgt), strict=True)
     }
-    return replace(alignment, provenance=replace(provenance, **records))
+    bridges = [
+        replace(bridge, space=replace(bridge.space, source_fingerprint=found))
+        for bridge, found in zip(provenance.bridges, via, strict=True)
+    ]
+    return replace(alignment, provenance=replace(provenance, **records, bridges=bridges))
 
 
 # --------------------------------------------------------------------------- two languages
 
 
 class PairTask(Task):
-    """Two languages."""
+    """Two languages, aligned directly or over bridges."""
 
     alignment: Alignment
 
-    def __init__(self, aligner: Aligner, supervision: Supervision) -> None:
-        super().__init__(aligner, SIDES)
+    def __init__(self, aligner: Aligner, supervision: Supervision, n_bridges: int = 0) -> None:
+        super().__init__(aligner, (*SIDES, *(bridge_name(number) for number in range(n_bridges))))
         self._supervision = supervision
 
     @property
@@ -156,14 +160,14 @@ class PairTask(Task):
         return {"src": self.alignment}
 
     def identity(self, hashes: Mapping[str, str]) -> Identity:
-        return self._aligner.identity({side: hashes[side] for side in SIDES}, self._supervision)
+        return self._aligner.identity({name: hashes[name] for name in self.names}, self._supervision)
 
     def fit(self, spaces: Sequence[Embeddings], sources: Fingerprints, **run: Any) -> None:
         """Align the first space onto the second."""
-        src, tgt = spaces
+        src, tgt, *via = spaces
         lexicon, matrix = self._supervision.lexicon, self._supervision.start_matrix
-        self._aligner.fit(src, tgt, lexicon=lexicon, start_matrix=matrix, **run)
-        self.alignment = _with_sources(self._aligner.alignment_, sources.get("src"), sources.get("tgt"))
+        self._aligner.fit(src, tgt, lexicon=lexicon, start_matrix=matrix, via=via, **run)
+        self.alignment = _with_sources(self._aligner.alignment_, *(sources.get(name) for name in self.names))
 
     def save(self, out: Path, *, vectors: bool) -> None:
         """Save the alignment in a folder."""
@@ -191,6 +195,7 @@ class PairTask(Task):
                 ("words", f"{len(self.alignment.src):,} source, {len(self.alignment.tgt):,} target"),
                 ("dimensions", _dimensions(self.alignment)),
                 *_order_row(provenance),
+                *((f"bridge {each.space.name}", str(each)) for each in provenance.bridges),
                 *quality_rows(quality),
                 ("time", times(provenance.seconds)),
                 *([] if out is None else [("saved in", str(out))]),

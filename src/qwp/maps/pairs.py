@@ -22,7 +22,7 @@ from qwp.spaces.lexicon import Lexicon
 logger = logging.getLogger(__name__)
 
 
-RowPairs: TypeAlias = "tuple[Ints, Ints]"
+RowPairs: TypeAlias = tuple[Ints, Ints]
 """Rows of matched words of the two sides, (p,) each."""
 Flags: TypeAlias = "npt.NDArray[np.bool_]"
 

@@ -20,17 +20,20 @@ from qwp.arrays import AnyFloats, Device
 from qwp.errors import InputError, installed
 from qwp.judging.counterparts import counterpart_shares
 from qwp.judging.measured import Measured, measure
-from qwp.judging.verdict import EFFORTS, UNJUDGED, Quality, judge
+from qwp.judging.verdict import EFFORTS, FULL, UNJUDGED, Quality, judge
 from qwp.judging.verdict import NONE as NO_VERDICT
+from qwp.maps.pairs import RowPairs
 from qwp.maps.procrustes import Maps
 from qwp.maps.projection import Projection, unpad, within_target
+from qwp.methods import bridges
+from qwp.methods.bridges import Bridge, Leg, LegStore
 from qwp.methods.settings import NONE, Composition, Supervision
 from qwp.parameters import Parameter
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
-from qwp.results.provenance import Identity, InputRecord, Provenance
+from qwp.results.provenance import Identity, InputRecord, Provenance, bridge_name
 from qwp.results.sides import AlignedSide
-from qwp.showing.events import PairCallback, ProgressCallback
+from qwp.showing.events import PairCallback, Progress, ProgressCallback
 from qwp.showing.progress import pair_callback, progress_callback
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Lexicon, PairsOfWords
@@ -54,6 +57,7 @@ class Fit:
     state: State
     monitor: Monitor
     identity: Identity
+    bridges: Sequence[Bridge] = ()
 
 
 class Aligner:
@@ -145,6 +149,7 @@ class Aligner:
         *,
         lexicon: PairsOfWords | None = None,
         start_matrix: AnyFloats | None = None,
+        via: Sequence[Space] = (),
         progress: bool | ProgressCallback | None = None,
         checkpoint: Checkpoint | None = None,
         cache: StageCache | None = None,
@@ -156,18 +161,22 @@ class Aligner:
             tgt: likewise, (m, d').
             lexicon: known pairs for methods and initializers that use them: a Lexicon, a path, pairs or a dict.
             start_matrix: an initial map (d, d') for `start="matrix"`.
+            via: third spaces, with which both are aligned first; the joined lexicons initialize the fit.
             progress: True for a progress bar on stderr, or a function that is called after every step.
             checkpoint: saves the state of a long run and continues an interrupted one.
-            cache: shares finished stages between fits.
+            cache: shares finished stages between fits without bridges.
         """
         known = Supervision(None if lexicon is None else Lexicon.of(lexicon), start_matrix)
-        self.validate(known)
+        self.validate(known, bridged=len(via) > 0)
         composition = self.composition
         with progress_callback(progress) as listener, self._resources(composition):
-            fit = self._begin(composition, src, tgt, known, progress=listener, checkpoint=checkpoint, cache=cache)
+            if via:
+                fit, cache = self._begin_over(composition, src, tgt, via, listener, checkpoint), None
+            else:
+                fit = self._begin(composition, src, tgt, known, progress=listener, checkpoint=checkpoint, cache=cache)
             with arrays.use_threads(composition.execution.threads_for([fit.problem])):
                 fit, keys = self._with_cached_state(fit, cache)
-                [last] = composition.pipeline.run([fit.problem], [fit.state], [fit.monitor], cache, keys)
+                [last] = fit.composition.pipeline.run([fit.problem], [fit.state], [fit.monitor], cache, keys)
                 self.alignment_ = self._finish(fit, last)
         self.map_ = self.alignment_.src_map
         self.quality_ = self.alignment_.quality
@@ -205,13 +214,16 @@ class Aligner:
                     alignments += [self._finish(fit, state) for fit, state in zip(fits, states, strict=True)]
         return alignments
 
-    def validate(self, supervision: Supervision | None = None) -> None:
+    def validate(self, supervision: Supervision | None = None, *, bridged: bool = False) -> None:
         """Raise an InputError for invalid parameters or supervision, before any computation."""
         known = Supervision() if supervision is None else supervision
         self.check()
         self.choose_device()
         if self.needs_pot:
             installed("pot", f"method {self.method!r}")
+        if bridged:
+            given = known.lexicon is not None, known.start_matrix is not None
+            bridges.check_bridges(self.method, self.initializers(), lexicon=given[0], matrix=given[1])
         known.check(self.method, self.supervision, takes_matrix="matrix" in self.initializers())
         self.composition.pipeline.check_supervision(known.lexicon is not None, known.start_matrix is not None)
 
@@ -252,6 +264,7 @@ class Aligner:
         tgt: Space,
         known: Supervision,
         *,
+        pairs: RowPairs | None = None,
         progress: ProgressCallback | None,
         checkpoint: Checkpoint | None = None,
         cache: StageCache | None = None,
@@ -263,6 +276,7 @@ class Aligner:
             prepared,
             seed=composition.execution.seed,
             lexicon=known.lexicon,
+            pairs=pairs,
             matrix=known.start_matrix,
             compare_orders=composition.pipeline.compares_orders,
             hold_out=composition.pipeline.holds_out_pairs,
@@ -279,6 +293,50 @@ class Aligner:
         banks = None if cache is None else cache.banks
         monitor = Monitor(progress, save, interval=interval, seconds=seconds, bank_cache=banks)
         return Fit(composition, problem, state, monitor, identity)
+
+    def _begin_over(
+        self,
+        composition: Composition,
+        src: Space,
+        tgt: Space,
+        via: Sequence[Space],
+        progress: ProgressCallback | None,
+        checkpoint: Checkpoint | None,
+    ) -> Fit:
+        """Align both sides with each bridge; return the fit that the joined pairs initialize.
+
+        If no bridge can be used, the fit searches for an initial map as without bridges.
+        """
+        sides = as_embeddings(src, "src"), as_embeddings(tgt, "tgt")
+        thirds = [as_embeddings(space, bridge_name(number)) for number, space in enumerate(via)]
+        names = ("src", "tgt", *map(bridge_name, range(len(via))))
+        identity = self.identity(dict(zip(names, map(Embeddings.sha256, (*sides, *thirds)), strict=True)))
+        store, legs = LegStore(checkpoint, identity), list[Leg]()
+        # A verdict decides whether a leg is used, whatever verdict the result is to get.
+        one = type(self)(**{**self.get_params(), "verdict": FULL})
+        for third in thirds:
+            for side in sides:
+                logger.info("bridge: aligning %s with %s", side.name, third.name)
+                fit = partial(_fitted, one, side, third, progress)
+                legs.append(store.next(fit, len(legs)))
+                if progress is not None:
+                    figures = {"leg": f"{side.name} - {third.name}", "result": str(legs[-1].record)}
+                    progress(Progress("bridges", len(legs), 2 * len(thirds), figures))
+        found = [Bridge(third, *legs[2 * n : 2 * n + 2]) for n, third in enumerate(thirds)]
+        pairs = bridges.joined_pairs(found)
+        if pairs is not None:
+            composition = replace(composition, pipeline=bridges.pipeline_from(composition.pipeline, pairs))
+        begun = self._begin(
+            composition,
+            *sides,
+            Supervision(),
+            pairs=None if pairs is None else pairs.pairs,
+            progress=progress,
+            checkpoint=store.checkpoint(),
+        )
+        begun.monitor.seconds["bridges"] = sum(leg.record.seconds for leg in legs)
+        logger.info("%s", bridges.remark(found))
+        return replace(begun, identity=identity, bridges=found)
 
     def _with_cached_state(self, fit: Fit, cache: StageCache | None) -> tuple[Fit, dict[str, str]]:
         """Return the fit with the latest cached state, and the cache keys of all its states."""
@@ -310,6 +368,8 @@ class Aligner:
         maps = within_target(state.maps, dims[1])
         with timed([monitor], "verdict", view.x):
             quality = self._judged(fit, replace(state, maps=maps))
+        if fit.bridges:
+            quality = replace(quality, explanation=f"{quality.explanation} {bridges.remark(fit.bridges)}")
         logger.info("%s: %s", quality.verdict, quality.explanation)
         figures = {"ratio": quality.ratio, "verdict": quality.verdict}
         last = monitor.totals.get("verdict", 1)
@@ -333,6 +393,7 @@ class Aligner:
             order=state.order,
             candidates=list(state.candidates),
             initializer=state.initializer,
+            bridges=[each.record() for each in fit.bridges],
         )
         return Alignment(sides[0], sides[1], quality, provenance, list(state.history))
 
@@ -391,6 +452,16 @@ def _measured(problem: Problem, view: View, maps: Maps, csls_k: int) -> Measured
     held_out = problem.known.held_out
     pairs = view.positions(problem.known.used if held_out is None else held_out)
     return measure(view.x, view.y, maps, pairs, csls_k=csls_k, seed=problem.seed, held_out=held_out is not None)
+
+
+def _fitted(
+    aligner: Aligner,
+    src: Embeddings,
+    tgt: Embeddings,
+    progress: ProgressCallback | None,
+    checkpoint: Checkpoint | None,
+) -> Alignment:
+    return aligner.fit(src, tgt, progress=progress, checkpoint=checkpoint).alignment_
 
 
 def _save(checkpoint: Checkpoint, identity: Identity, state: State, seconds: Mapping[str, float]) -> None:

@@ -43,7 +43,7 @@ class Identity:
         method: its name.
         config: the parameters that change the result.
         seed: the random seed.
-        inputs: hash of the vectors of each space, by "src" and "tgt" or by language with the hub last.
+        inputs: hash of the vectors of each space, by "src", "tgt" and "via 1", or by language with the hub last.
         supervision: hashes of the seed lexicon and other supervision.
         hub: with several languages, the one that the others are aligned onto.
         code: `code_version` of an interrupted run, which other code cannot continue; None for a finished result.
@@ -146,6 +146,16 @@ _INPUT = Record(
     },
     optional=frozenset({"complete", "vocab_words", "name", "reading", "subwords", "source_fingerprint"}),
 )
+_LEG = Record(
+    {
+        "verdict": Text(),
+        "ratio": Number(),
+        "estimate": Optional(Number()),
+        "pairs": Int(),
+        "seconds": Number(),
+    }
+)
+_BRIDGE = Record({"space": _INPUT, "src": _LEG, "tgt": _LEG, "pairs": Int(), "problem": Optional(Text())})
 _CANDIDATE = Record(
     {
         "initializer": Text(),
@@ -169,8 +179,9 @@ PROVENANCE = Record(
         "order": Text(choices=("given", "estimated")),
         "candidates": ListOf(_CANDIDATE),
         "initializer": Optional(Text()),
+        "bridges": ListOf(_BRIDGE),
     },
-    optional=frozenset({"seconds", "supervision", "order", "candidates", "initializer"}),
+    optional=frozenset({"seconds", "supervision", "order", "candidates", "initializer", "bridges"}),
 )
 
 
@@ -248,6 +259,62 @@ def _record_of(subwords: Subwords | None) -> dict[str, Any] | None:
     return {**sizes, "sha256": subwords.sha256()}
 
 
+def bridge_name(number: int) -> str:
+    """Return the name of a bridge among the inputs of a run. number: counted from zero."""
+    return f"via {number + 1}"
+
+
+@dataclass(frozen=True)
+class LegRecord:
+    """The alignment of one side with a bridge.
+
+    Attributes:
+        verdict: on this alignment.
+        ratio: its held-out agreement relative to the null.
+        estimate: its estimated accuracy, 0 to 1; None if it failed.
+        pairs: number of pairs in its induced lexicon.
+        seconds: the time of its fit.
+    """
+
+    verdict: str
+    ratio: float
+    estimate: float | None
+    pairs: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return self.verdict if self.estimate is None else f"{self.verdict} ({100 * self.estimate:.0f} %)"
+
+
+@dataclass(frozen=True)
+class BridgeRecord:
+    """A third space over which the two sides were aligned.
+
+    Attributes:
+        space: its vectors.
+        src: the alignment of the source with it.
+        tgt: the alignment of the target with it.
+        pairs: number of pairs of the two sides that it joins.
+        problem: why it was not used; None if it was.
+    """
+
+    space: InputRecord
+    src: LegRecord
+    tgt: LegRecord
+    pairs: int
+    problem: str | None = None
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> BridgeRecord:
+        """Return the record of plain JSON types."""
+        legs = {side: LegRecord(**values[side]) for side in ("src", "tgt")}
+        return cls(**{**values, **legs, "space": InputRecord(**values["space"])})
+
+    def __str__(self) -> str:
+        joined = f"{self.pairs:,} joined pairs" if self.problem is None else "not used"
+        return f"source {self.src}, target {self.tgt}; {joined}"
+
+
 @dataclass(frozen=True)
 class Provenance:
     """Everything needed to repeat a fit, and what it recorded.
@@ -265,6 +332,7 @@ class Provenance:
         order: "given" if the words were in order of frequency, "estimated" if the order was estimated.
         candidates: the initial maps that were tried, with their scores.
         initializer: the one of the final maps; None if the method has a single one.
+        bridges: the third spaces over which the two were aligned.
     """
 
     version: str
@@ -279,6 +347,7 @@ class Provenance:
     order: str = "given"
     candidates: list[dict[str, Any]] = field(default_factory=list)
     initializer: str | None = None
+    bridges: list[BridgeRecord] = field(default_factory=list)
 
     @classmethod
     def of(cls, identity: Identity, **others: Any) -> Provenance:
@@ -300,9 +369,15 @@ class Provenance:
     def from_dict(cls, values: Mapping[str, Any]) -> Provenance:
         """Return the provenance of what `to_dict` returned; the values must fit `PROVENANCE`."""
         inputs = {side: InputRecord(**values[side]) for side in ("src", "tgt")}
-        return cls(**{**values, **inputs})
+        bridges = [BridgeRecord.from_dict(each) for each in values.get("bridges", [])]
+        return cls(**{**values, **inputs, "bridges": bridges})
+
+    def inputs(self) -> dict[str, InputRecord]:
+        """Return the record of each space by its name in the run."""
+        bridges = {bridge_name(number): each.space for number, each in enumerate(self.bridges)}
+        return {"src": self.src, "tgt": self.tgt, **bridges}
 
     def identity(self) -> Identity:
         """Return the identity of this run."""
-        inputs = {"src": self.src.sha256, "tgt": self.tgt.sha256}
+        inputs = {name: record.sha256 for name, record in self.inputs().items()}
         return Identity(self.version, self.method, self.config, self.seed, inputs, self.supervision)

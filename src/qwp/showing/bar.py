@@ -25,6 +25,7 @@ from qwp.showing.events import Progress
 from qwp.showing.terminal import visible
 
 STAGE_NAMES = {
+    "bridges": "bridges",
     "initialize": "initialization",
     "coresets": "coresets",
     "loop": "transport loop",

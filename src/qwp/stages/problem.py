@@ -180,14 +180,16 @@ class Prepare(Settings):
         *,
         seed: int,
         lexicon: Lexicon | None = None,
+        pairs: RowPairs | None = None,
         matrix: AnyFloats | None = None,
         compare_orders: bool = False,
         hold_out: bool = False,
     ) -> Problem:
         """Return the problem of two prepared spaces.
 
-        compare_orders: whether the initializer compares an estimated order with the given one. hold_out: whether some
-        of the known pairs are held out, and others choose between maps.
+        pairs: rows of probable pairs, which help to choose the order if there is no lexicon. compare_orders: whether
+        the initializer compares an estimated order with the given one. hold_out: whether some of the known pairs are
+        held out, and others choose between maps.
         """
         src, tgt = prepared
         rows = None if lexicon is None else lexicon_rows(lexicon, src.space.index, tgt.space.index)
@@ -196,7 +198,8 @@ class Prepare(Settings):
         if src.estimate is None and tgt.estimate is None:
             views = (given,)
         elif not compare_orders:
-            views = (given if rows is not None and self._given_order_agrees(rows, estimated) else estimated,)
+            probable = pairs if rows is None else rows
+            views = (given if probable is not None and self._given_order_agrees(probable, estimated) else estimated,)
             if views[0] is estimated:
                 log_estimated_order([src.space, tgt.space])
         known = None if rows is None else KnownPairs.of(rows) if hold_out else KnownPairs(rows)

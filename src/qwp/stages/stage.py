@@ -19,9 +19,9 @@ from qwp.stages.problem import Problem, View
 
 logger = logging.getLogger(__name__)
 
-STAGES = ("prepare", "initialize", "coresets", "loop", "couple", "learn", "train", "refine", "verdict")
-"""The names of all stages in their order. coresets: drawing them; couple: Gromov-Wasserstein; learn: dictionary
-induction; train: gradient descent."""
+STAGES = ("prepare", "bridges", "initialize", "coresets", "loop", "couple", "learn", "train", "refine", "verdict")
+"""The names of all stages in their order. bridges: aligning both sides with third spaces; coresets: drawing them;
+couple: Gromov-Wasserstein; learn: dictionary induction; train: gradient descent."""
 FINISHED = "finished"
 """The name of the state after the last stage."""
 

@@ -1,4 +1,4 @@
-"""Initialize by given data: a lexicon, words that both sides spell alike, a matrix, or the identity."""
+"""Initialize by given data: a lexicon, weighted pairs, words that both sides spell alike, a matrix, or the identity."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from qwp import arrays
-from qwp.arrays import Array
+from qwp.arrays import Array, Floats
 from qwp.errors import InputError
-from qwp.maps.pairs import from_pairs, matched_rows
-from qwp.maps.procrustes import Maps, least_squares, orthogonality_error, polar_svd
+from qwp.maps.pairs import RowPairs, from_pairs, matched_rows
+from qwp.maps.procrustes import Maps, least_squares, orthogonality_error, polar_svd, procrustes
 from qwp.maps.projection import pad_maps
 from qwp.parameters import OTHER, param
 from qwp.stages.problem import Problem, View
@@ -40,6 +40,19 @@ class LexiconPairs(Given):
     def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
         """Return the map of the known pairs."""
         return from_pairs(view.x, view.y, *problem.known_pairs(view))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightedPairs(Given):
+    """Procrustes on pairs of rows with weights, such as the pairs that a bridge joins. Rows and weights: (p,) each."""
+
+    pairs: RowPairs
+    weights: Floats
+
+    def initial_map(self, problem: Problem, view: View, report: Report) -> Array:
+        """Return the map of the pairs."""
+        rows = matched_rows(view.x, view.y, *view.positions(self.pairs))
+        return procrustes(*rows, arrays.asarray(self.weights, view.x))
 
 
 @dataclass(frozen=True, kw_only=True)
