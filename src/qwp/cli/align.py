@@ -65,7 +65,7 @@ class SpaceArguments:
 class AlignMode:
     """Options of the command itself."""
 
-    config: Path | None = option("Settings by name in TOML, with - or _. Flags win over it.", panel=RUN)
+    config: Path | None = option("Settings by name in TOML; flags win over it.", panel=RUN)
     force: bool = option("Align again and replace an existing result.", default=False, panel=RUN)
     quiet: bool = option("Show warnings and errors only.", default=False, flags=("--quiet", "-q"), panel=RUN)
     json: options.Json = False
@@ -78,7 +78,7 @@ class SingleMode(AlignMode):
 
     resume: bool = option("Continue an interrupted run.", default=False, panel=RUN)
     via: list[Path] | None = option(
-        "A third language to align SRC and TGT over; may be repeated.",
+        "A third language to align over; may be repeated.",
         panel=START,
     )
     profile: bool = option(
