@@ -16,6 +16,8 @@ _EXTRAS = {
     "arrow": ("pyarrow", "pyarrow"),
     "faiss": ("FAISS", "faiss"),
     "duckdb": ("DuckDB", "duckdb"),
+    "qdrant": ("qdrant-client", "qdrant_client"),
+    "lancedb": ("LanceDB", "lancedb"),
 }
 
 

@@ -16,7 +16,6 @@ from qwp.migration.measure import Recall
 from qwp.migration.run import DOCUMENTS, GO, LEAST_RECALL, Migration, migrate
 from qwp.migration.sources import FileOptions
 from qwp.showing import terminal
-from qwp.spaces.io.files import check_file
 from qwp.spaces.lexicon import Lexicon
 
 
@@ -52,7 +51,7 @@ class Pairing:
 
 @options.with_options
 def command(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="Vectors of the old model: a file, or FILE#TABLE.")],
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Vectors of the old model: a file, table or collection.")],
     new: Annotated[
         Path, typer.Argument(metavar="NEW", help="Vectors of the new model, of the same or of other items.")
     ],
@@ -72,8 +71,6 @@ def command(
     """
     from qwp.showing.bar import words_bar
 
-    for path in (old, new):
-        check_file(path)
     files = FileOptions(reading.arguments(), asdict(writing) if targets.out is not None else {})
     with words_bar(quiet=targets.json) as bar:
         task = bar.add_task(f"converting {old}", total=None)

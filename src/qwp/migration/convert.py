@@ -15,12 +15,14 @@ import numpy as np
 
 from qwp.errors import InputError, whole
 from qwp.migration.adapter import Adapter
+from qwp.migration.copies import TABLES, copy_table, table_of
 from qwp.migration.sources import BATCH, FileItems, Source
 from qwp.spaces import io
-from qwp.spaces.io import locks
+from qwp.spaces.io import formats, locks
 from qwp.spaces.io.files import atomic_write, check_folder
 from qwp.spaces.io.sources import split_part
-from qwp.spaces.stores import Items, Store
+from qwp.spaces.stores import DuckdbStore, Items, ReadableStore, SqliteStore, Store
+from qwp.spaces.vector_databases import FolderStore
 from qwp.version import __version__
 
 _ADAPTER, _PLAN, _PROGRESS, _IDS, _VECTORS, _LOCK = (
@@ -29,7 +31,7 @@ _ADAPTER, _PLAN, _PROGRESS, _IDS, _VECTORS, _LOCK = (
 Fitted: TypeAlias = "tuple[Adapter, dict[str, Any]]"
 
 
-def rewrite(source: Store, target: Store, adapter: Adapter, *, batch: int = BATCH) -> int:
+def rewrite(source: ReadableStore, target: Store, adapter: Adapter, *, batch: int = BATCH) -> int:
     """Write all vectors of a store, converted, to another store. Return the number of items.
 
     adapter: from the model of the source to that of the target, such as `Adapter.of_alignment(alignment)`. The maps of
@@ -67,8 +69,11 @@ class Conversion:
     batch: int = BATCH
 
     def __post_init__(self) -> None:
-        check_folder(self.out)
-        io.open_writer(self.out, 1, **self.writing)  # it checks now, and opens the file when entered
+        if self._folder_store is None:
+            check_folder(self.out)
+            io.open_writer(self.out, 1, **self.writing)  # it checks now, and opens the file when entered
+        elif self.out.exists():
+            raise InputError(f"{self.out} exists, expected the name of a new folder, or of a vector file")
         for source in (self.old, self.new):
             path = getattr(source, "path", None)
             if path is not None and self.out.exists() and self.out.samefile(split_part(Path(path))[0]):
@@ -167,8 +172,29 @@ class Conversion:
                 found = np.frombuffer(vectors.read(4 * dim * len(names)), dtype="<f4")
                 yield names, found.reshape(len(names), dim)
 
+    @property
+    def _folder_store(self) -> FolderStore | None:
+        """The store whose other content is copied into a new folder; None if a file is to be written."""
+        known = self.out.suffix in {suffix for each in formats.FORMATS.values() for suffix in each.suffixes}
+        return self.old if isinstance(self.old, FolderStore) and not known and not self.writing.get("format") else None
+
+    @property
+    def _table(self) -> SqliteStore | DuckdbStore | None:
+        """The table whose other content is copied into a new database; None if vectors alone are to be written."""
+        format = formats.for_writing(self.out, self.writing.get("format"))[0].name
+        if isinstance(self.old, FileItems) and format in TABLES and self.old.format == format:
+            return table_of(self.old.path, format)
+        return self.old if format in TABLES and isinstance(self.old, TABLES[format]) else None
+
     def _write(self, dim: int, rows: int) -> None:
         """Write the file from the converted items."""
+        if self._folder_store is not None:
+            self._folder_store.copy_with(self.out, self._converted(dim))
+            return
+        table = self._table
+        if table is not None:
+            copy_table(table, self.out, self._converted(dim))
+            return
         named = not (isinstance(self.old, FileItems) and self.old.unnamed)
         with io.open_writer(self.out, dim, count=rows, words=named, **self.writing) as writer:
             for names, vectors in self._converted(dim):

@@ -26,7 +26,7 @@ from qwp.spaces.frequency import NO_ORDER
 from qwp.spaces.io.files import check_folder
 from qwp.spaces.lexicon import Lexicon, PairsOfWords
 from qwp.spaces.objects import Space
-from qwp.spaces.stores import Store
+from qwp.spaces.stores import ReadableStore
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -98,8 +98,8 @@ class Migration:
 
 
 def migrate(
-    old: Space | Store,
-    new: Space | Store,
+    old: Space | ReadableStore,
+    new: Space | ReadableStore,
     *,
     pairs: PairsOfWords | None = None,
     out: str | PathLike[str] | None = None,

@@ -18,7 +18,8 @@ from qwp.spaces.io.files import check_file, file_fingerprint
 from qwp.spaces.io.reading import Reading
 from qwp.spaces.io.sources import split_part
 from qwp.spaces.objects import Space, as_embeddings
-from qwp.spaces.stores import Items, Store
+from qwp.spaces.stores import Items, ReadableStore
+from qwp.spaces.vector_databases import open_folder
 
 BATCH = 4096
 
@@ -52,6 +53,11 @@ class FileItems:
         return f"{file_fingerprint(file)} {part} {sorted(self.reading.items())}"
 
     @property
+    def format(self) -> str | None:
+        """Format of the file, once it has been read."""
+        return self.notes[-1].format if self.notes else None
+
+    @property
     def unnamed(self) -> bool:
         """Whether the rows have no ids, once they have been read."""
         return bool(self.notes) and self.notes[-1].unnamed
@@ -75,16 +81,19 @@ class MemoryItems:
         return self.space.sha256()
 
 
-Source: TypeAlias = "FileItems | MemoryItems | Store"
+Source: TypeAlias = "FileItems | MemoryItems | ReadableStore"
 
 
-def as_source(given: Space | Store, label: Side, reading: Mapping[str, Any]) -> Source:
+def as_source(given: Space | ReadableStore, label: Side, reading: Mapping[str, Any]) -> Source:
     """Return what to read. given: a path, a store, or vectors in memory as `qwp.align` takes them."""
     if isinstance(given, (str, PathLike)):
+        store = open_folder(Path(given))
+        if store is not None:
+            return store
         check_file(Path(given))
         return FileItems(Path(given), label, reading)
     if hasattr(given, "batches"):
-        return cast(Store, given)
+        return cast(ReadableStore, given)
     return MemoryItems(as_embeddings(given, label))
 
 

@@ -25,7 +25,7 @@ from qwp.spaces.limits import UNPACK
 if TYPE_CHECKING:  # the child process starts faster without arrays
     from qwp.arrays import AnyFloats
 
-__all__ = ["DuckdbStore", "Items", "SqliteStore", "Store", "load"]
+__all__ = ["DuckdbStore", "Items", "ReadableStore", "SqliteStore", "Store", "load"]
 
 Items: TypeAlias = "tuple[list[str], AnyFloats]"
 """Ids and their vectors (b, d)."""
@@ -36,19 +36,23 @@ _VECTOR_COLUMNS = ("vector", "embedding", "vectors", "embeddings", "emb")
 _LISTED = 8  # tables or columns that a message lists
 
 
-class Store(Protocol):
+class ReadableStore(Protocol):
     """A collection of vectors with ids."""
 
     def batches(self, size: int) -> Iterator[Items]:
         """Yield all items in a fixed order, at most `size` at a time: unique ids, and vectors (b, d)."""
         ...
 
+
+class Store(ReadableStore, Protocol):
+    """A collection of vectors with ids that can be changed."""
+
     def write(self, batches: Iterable[Items]) -> int:
         """Store all batches, or none on an error. Known ids get new vectors. Return the number of items."""
         ...
 
 
-def load(store: Store, *, max_items: int | None = None, name: str = "store") -> Embeddings:
+def load(store: ReadableStore, *, max_items: int | None = None, name: str = "store") -> Embeddings:
     """Return the first `max_items` items of a store, or all, as Embeddings whose words are the ids."""
     if max_items is not None:
         whole(1, max_items=max_items)
@@ -100,9 +104,20 @@ class _TableStore(ABC):
         """Name of the table."""
         return self._layout.table
 
+    @property
+    def columns(self) -> tuple[str, str, str]:
+        """Names of the table, of its ids and of its vectors."""
+        return self._layout.table, self._layout.id, self._layout.vector
+
+    @property
+    def identity(self) -> str:
+        """A digest of the table that is the same if the file is unchanged."""
+        about = self.path.stat()
+        return repr((str(self.path), self.columns, about.st_size, about.st_mtime_ns))
+
     def __len__(self) -> int:
         with self._connect() as connection:
-            return int(connection.execute(f"SELECT count(*) FROM {_quoted(self.table)}").fetchone()[0])
+            return int(connection.execute(f"SELECT count(*) FROM {quoted(self.table)}").fetchone()[0])
 
     @abstractmethod
     def _connect(self, *, writable: bool = False) -> AbstractContextManager[Any]:
@@ -150,11 +165,13 @@ def _preferred(candidates: list[str], usual: tuple[str, ...]) -> list[str]:
     return [name for name in usual if name in candidates]
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def _finite_rows(vectors: AnyFloats) -> AnyFloats:
+def finite_rows(vectors: AnyFloats) -> AnyFloats:
+    """Return vectors (n, d), or raise an InputError for another shape or infinite numbers."""
     rows = np.asarray(vectors)
     if rows.ndim != 2 or not np.isfinite(rows).all():
         raise InputError(f"received vectors of shape {rows.shape}, expected finite numbers of shape (n, d)")
@@ -181,17 +198,17 @@ class SqliteStore(_TableStore):
     def create(cls, path: str | PathLike[str], table: str = _TABLE) -> SqliteStore:
         """Create a table with the columns `word` and `vector`, in a new or existing database."""
         with closing(sqlite3.connect(path)) as connection, _explain_sqlite_errors(Path(path)), connection:
-            connection.execute(f"CREATE TABLE {_quoted(table)} (word TEXT PRIMARY KEY NOT NULL, vector BLOB NOT NULL)")
+            connection.execute(f"CREATE TABLE {quoted(table)} (word TEXT PRIMARY KEY NOT NULL, vector BLOB NOT NULL)")
         return cls(path, table)
 
     def batches(self, size: int) -> Iterator[Items]:
         """Yield all items in row order: ids as text, and vectors (b, d)."""
         layout = self._layout
-        select = f"SELECT {_quoted(layout.id)}, {_quoted(layout.vector)} FROM {_quoted(layout.table)} WHERE rowid = ?"
+        select = f"SELECT {quoted(layout.id)}, {quoted(layout.vector)} FROM {quoted(layout.table)} WHERE rowid = ?"
         with self._connect() as connection:
             # Row numbers are read first: items that are rewritten during the iteration are yielded once.
             budget = _ByteBudget(self.path)
-            rows = budget.rows(connection.execute(f"SELECT rowid FROM {_quoted(layout.table)} ORDER BY rowid"))
+            rows = budget.rows(connection.execute(f"SELECT rowid FROM {quoted(layout.table)} ORDER BY rowid"))
             width: int | None = None
             for begin in range(0, len(rows), size):
                 found = (connection.execute(select, (row,)).fetchone() for row in rows[begin : begin + size])
@@ -207,11 +224,11 @@ class SqliteStore(_TableStore):
     def write(self, batches: Iterable[Items]) -> int:
         """Update the vectors of known ids and insert other items, in one transaction, leaving other columns alone."""
         layout = self._layout
-        table, name, vector = (_quoted(part) for part in (layout.table, layout.id, layout.vector))
+        table, name, vector = (quoted(part) for part in (layout.table, layout.id, layout.vector))
         done = 0
         with self._connect(writable=True) as connection, connection:
             for ids, vectors in batches:
-                blobs = (row.tobytes() for row in _finite_rows(vectors).astype("<f4"))
+                blobs = (row.tobytes() for row in finite_rows(vectors).astype("<f4"))
                 for id, blob in zip(ids, blobs, strict=True):
                     key = self._key(id)
                     updated = connection.execute(f"UPDATE {table} SET {vector} = ? WHERE {name} = ?", (blob, key))
@@ -243,7 +260,7 @@ class SqliteStore(_TableStore):
                 f"{table} of {self.path} is a virtual table of an extension, expected an ordinary one: copy its "
                 f"vectors, as by CREATE TABLE items AS SELECT rowid AS id, embedding FROM {table}"
             )
-        info = connection.execute(f"PRAGMA table_info({_quoted(table)})")
+        info = connection.execute(f"PRAGMA table_info({quoted(table)})")
         kinds = {name: str(kind).upper() for _, name, kind, *_ in info}
         if columns is not None:
             self._check_columns(table, columns, [*kinds, "rowid"])
@@ -357,16 +374,16 @@ class DuckdbStore(_TableStore):
     @classmethod
     def create(cls, path: str | PathLike[str], dim: int, table: str = _TABLE) -> DuckdbStore:
         """Create a table with the columns `word` and `vector`, in a new or existing database."""
-        with _connect_duckdb(Path(path), read_only=False) as connection:
+        with connect_duckdb(Path(path), read_only=False) as connection:
             columns = f"word VARCHAR PRIMARY KEY, vector FLOAT[{int(dim)}] NOT NULL"
-            connection.execute(f"CREATE TABLE {_quoted(table)} ({columns})")
+            connection.execute(f"CREATE TABLE {quoted(table)} ({columns})")
         return cls(path, table)
 
     def batches(self, size: int) -> Iterator[Items]:
         """Yield all items in row order: ids as text, and vectors (b, d)."""
         layout = self._layout
-        vector, table = _quoted(layout.vector), _quoted(layout.table)
-        select = f"SELECT CAST({_quoted(layout.id)} AS VARCHAR), {vector} FROM {table}"
+        vector, table = quoted(layout.vector), quoted(layout.table)
+        select = f"SELECT CAST({quoted(layout.id)} AS VARCHAR), {vector} FROM {table}"
         with self._connect() as connection:
             last = connection.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0]
             self._check_unpacked_size(connection, 0 if last is None else last + 1)
@@ -389,21 +406,21 @@ class DuckdbStore(_TableStore):
         size, layout = self.path.stat().st_size, self._layout
         if rows > UNPACK.max_rows(size):
             raise UNPACK.bomb(self.path, size)
-        sizes = f"max(len({_quoted(layout.vector)})), max(strlen(CAST({_quoted(layout.id)} AS VARCHAR)))"
-        numbers, characters = connection.execute(f"SELECT {sizes} FROM {_quoted(layout.table)}").fetchone()
+        sizes = f"max(len({quoted(layout.vector)})), max(strlen(CAST({quoted(layout.id)} AS VARCHAR)))"
+        numbers, characters = connection.execute(f"SELECT {sizes} FROM {quoted(layout.table)}").fetchone()
         if rows * (4 * (numbers or 0) + (characters or 0)) > UNPACK.max_bytes(size):
             raise UNPACK.bomb(self.path, size)
 
     def write(self, batches: Iterable[Items]) -> int:
         """Update the vectors of known ids and insert other items, in one transaction, leaving other columns alone."""
         # All batches are computed before the transaction begins: they may be read from this table.
-        computed = [(ids, _finite_rows(vectors)) for ids, vectors in batches]
+        computed = [(ids, finite_rows(vectors)) for ids, vectors in batches]
         layout = self._layout
-        table, name, vector = (_quoted(part) for part in (layout.table, layout.id, layout.vector))
+        table, name, vector = (quoted(part) for part in (layout.table, layout.id, layout.vector))
         with self._connect(writable=True) as connection:
             connection.execute("BEGIN")
             for ids, vectors in computed:
-                rows = {"id": _text_column(ids), "vector": _text_column([str(row) for row in vectors.tolist()])}
+                rows = {"id": text_column(ids), "vector": text_column([str(row) for row in vectors.tolist()])}
                 connection.register(_NEW_ROWS, rows)
                 kind = f"FLOAT[{vectors.shape[1]}]"
                 key = f"CAST({table}.{name} AS VARCHAR)"
@@ -420,7 +437,7 @@ class DuckdbStore(_TableStore):
         return sum(len(ids) for ids, _ in computed)
 
     def _connect(self, *, writable: bool = False) -> AbstractContextManager[Any]:
-        return _connect_duckdb(self.path, read_only=not writable)
+        return connect_duckdb(self.path, read_only=not writable)
 
     def _find_layout(self, connection: Any, table: str | None, columns: tuple[str, str] | None) -> _Layout:
         # Qualified names: a database can define functions of the same names. duckdb_tables() lists no views.
@@ -450,7 +467,7 @@ class DuckdbStore(_TableStore):
 
 
 @contextmanager
-def _connect_duckdb(path: Path, *, read_only: bool = True) -> Iterator[Any]:
+def connect_duckdb(path: Path, *, read_only: bool = True) -> Iterator[Any]:
     """Open a connection that can access no other file, and turn errors of DuckDB into InputErrors."""
     installed("duckdb", f"a table of DuckDB in {path}")
     import duckdb
@@ -468,7 +485,7 @@ def _connect_duckdb(path: Path, *, read_only: bool = True) -> Iterator[Any]:
         ) from error
 
 
-def _text_column(values: list[str]) -> Any:
+def text_column(values: list[str]) -> Any:
     """Return strings as a NumPy array of objects, which DuckDB can query."""
     column = np.empty(len(values), dtype=object)
     column[:] = values
