@@ -19,6 +19,7 @@ from qwp.explore.session import Session
 from qwp.explore.workspace import Workspace
 from qwp.spaces.demo import load_demo
 from qwp.spaces.lexicon import Lexicon
+from tests.explore.test_items import with_items
 from tests.explore.test_session import until
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -472,6 +473,54 @@ def test_words_have_a_language_and_links_in_texts_are_underlined(explorer: Explo
     expect(at(page, "translation-word").first.locator("bdi")).to_have_attribute("lang", "es")
     underlined = "(node) => getComputedStyle(node).textDecorationLine"
     assert at(page, "on-map").evaluate(underlined) == "underline"
+
+
+@pytest.fixture
+def texts(workspace: Workspace) -> Iterator[str]:
+    """The address of an explorer of items with long texts and a topic."""
+    session = Session([with_items(workspace)])
+    server = ExplorerServer(session)
+    session.start()
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield server.address
+    session.close()
+    server.shutdown()
+    server.server_close()
+
+
+def test_items_show_their_texts_and_metadata(texts: str, page: Any) -> None:
+    page.goto(texts)
+    at(page, "search").fill("paragraph 7 of")
+    expect(at(page, "completion").first).to_contain_text("Paragraph 7 of src")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(at(page, "asked")).to_contain_text("Paragraph 7 of src")
+    expect(at(page, "translation-word").first).to_contain_text("Paragraph 7 of tgt")
+    expect(at(page, "metadata")).to_contain_text("news")
+    assert "w=s7" in page.url
+    page.goto(f"{texts}#/table")
+    expect(at(page, "row").first).to_contain_text("Paragraph 0 of src")
+    at(page, "filter-metadata").select_option(label="topic: law")
+    expect(at(page, "count")).to_contain_text("134 of 400 pairs")
+    page.goto(f"{texts}#/map?color=meta%3Atopic")
+    expect(at(page, "legend")).to_contain_text("sports")
+    assert page.evaluate(NOT_BLANK)[1] > 3
+
+
+@pytest.mark.parametrize("width", [1440, 820, 390])
+def test_long_items_leave_the_columns_in_view(texts: str, browser: Any, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(f"{texts}#/table")
+    expect(at(page, "row")).to_have_count(50)
+    mark = at(page, "accept").first.bounding_box()
+    assert mark["x"] + mark["width"] <= width
+    text = at(page, "row-tgt").first
+    assert text.bounding_box()["height"] < 60  # two lines
+    assert text.evaluate("(node) => node.scrollHeight > node.clientHeight")
+    page.goto(f"{texts}#/word?w=s7")
+    expect(at(page, "asked")).to_be_visible()
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    page.close()
 
 
 def test_light_and_dark_help_and_a_narrow_screen(explorer: Explorer, browser: Any) -> None:

@@ -15,8 +15,10 @@ import typer
 from qwp.cli import console, options
 from qwp.cli.options import GoldReading, complete_results, count, option
 from qwp.errors import InputError
+from qwp.explore.items import Items
 from qwp.explore.workspace import MAX_WORDS, Workspace
 from qwp.showing import terminal
+from qwp.spaces.embeddings import Side
 from qwp.spaces.lexicon import Lexicon
 
 _SECONDS_TO_CLOSE = 2.0
@@ -27,6 +29,8 @@ class ServerOptions:
     """Options that say what to serve, and where."""
 
     lexicon: Path | None = option("A dictionary of correct translations.")
+    src_items: Path | None = option("Texts and metadata of the source items: TSV, CSV or JSON Lines.", "FILE")
+    tgt_items: Path | None = option("The same for the target items.", "FILE")
     port: int = count("Port on this machine; 0 for any free port.", 0, least=0, most=65_535)
     token_file: Path | None = option(
         "Keep the secret of the address in FILE, so that the address stays the same (with --port).", "FILE"
@@ -55,17 +59,20 @@ def command(
     corrections.tsv and rejected.tsv beside the result.
     """
     gold = None if page.lexicon is None else GoldReading().load(page.lexicon)
-    _serve(_opened(folders, gold, page.max_words), page)
+    _serve(_opened(folders, gold, page), page)
 
 
-def _opened(folders: Sequence[Path], gold: Lexicon | None, most: int) -> list[Workspace]:
+def _opened(folders: Sequence[Path], gold: Lexicon | None, page: ServerOptions) -> list[Workspace]:
     names = [folder.resolve().name or str(folder) for folder in folders]
     # Paths disambiguate folders of the same name.
     shown = [name if names.count(name) == 1 else str(folder) for name, folder in zip(names, folders, strict=True)]
-    return [
-        Workspace(name, options.load_alignment(folder), folder=folder, lexicon=gold, max_words=most)
-        for name, folder in zip(shown, folders, strict=True)
-    ]
+    files: dict[Side, Path | None] = {"src": page.src_items, "tgt": page.tgt_items}
+    found = []
+    for name, folder in zip(shown, folders, strict=True):
+        alignment = options.load_alignment(folder)
+        items = {side: Items.load(path, alignment.side(side).space) for side, path in files.items() if path is not None}
+        found.append(Workspace(name, alignment, folder=folder, lexicon=gold, items=items, max_words=page.max_words))
+    return found
 
 
 def _serve(workspace: Sequence[Workspace], page: ServerOptions) -> None:

@@ -188,6 +188,8 @@ def _table_query(arguments: Arguments, most: int) -> TableQuery:
         mark=arguments.choice("mark", views.MARKED, "any"),
         suspect=arguments.choice("suspect", views.SUSPECTS, "any"),
         top=arguments.whole("top", 0, 0, views.MAX_RANK),
+        column=arguments.text("column", ""),
+        value=arguments.text("value", ""),
         offset=arguments.whole("offset", 0, 0, 10**9),
         limit=arguments.whole("limit", 50, 1, most),
     )

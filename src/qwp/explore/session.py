@@ -250,6 +250,7 @@ class Session:
             Alignment.load(folder),
             folder=folder,
             lexicon=workspace.lexicon,
+            items=workspace.items,
             max_words=workspace.max_words,
         )
         for mark in MARKS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,8 @@ _NEIGHBOURS = 10
 _BACK = 3
 # Resolution of the map: finer positions are not visible on any screen.
 _GRID = 20_000
+# Characters of a text on the map.
+_MAP_TEXT = 120
 
 
 def overview(workspaces: Sequence[Workspace]) -> Json:
@@ -48,12 +50,23 @@ def _about(number: int, each: Workspace) -> Json:
         "lexicon": None if each.lexicon is None else len(each.lexicon),
         "marks": each.corrections.counts(),
         "folder": str(each.folder),
+        "noun": each.noun,
+        "categories": each.items["src"].categories(),
+    }
+
+
+def _texts(workspace: Workspace, names: Mapping[Side, Iterable[str]]) -> Json:
+    """Return the texts of the items that an answer names, by side; items without a text are left out."""
+    return {
+        side: {name: known[name] for name in dict.fromkeys(names[side]) if name in known}
+        for side, known in ((side, workspace.items[side].texts) for side in SIDES)
     }
 
 
 def completion(workspace: Workspace, side: Side, start: str, n: int) -> Json:
     """Return words that begin like `start`."""
-    return {"words": workspace.completed(side, start, n)}
+    words = workspace.completed(side, start, n)
+    return {"words": words, "texts": _texts(workspace, {side: words, other(side): []})}
 
 
 # --------------------------------------------------------------------------- one word
@@ -94,8 +107,20 @@ def word(workspace: Workspace, side: Side, query_word: str, k: int) -> Json:
         _translation(workspace, side, (query_word, row), found, rank, probability)
         for rank, probability in enumerate(confidences)
     ]
+    near = _neighbours(workspace, side, row, int(found.rows[0]))
+    answers = workspace.gold[side].get(query_word, ())
+    own = [query_word, *(back["word"] for each in translations for back in each["back"])]
+    others = [*(each["word"] for each in translations), *(each["translation"] for each in near["own"]), *answers]
     return {
         "known": True,
+        "texts": _texts(
+            workspace,
+            {
+                side: own + [each["word"] for each in near["own"]],
+                other(side): others + [each["word"] for each in near["other"]],
+            },
+        ),
+        "metadata": workspace.items[side].metadata.get(query_word, {}),
         "word": query_word,
         "side": side,
         "rank": int(workspace.ranks(side)[row]),
@@ -103,7 +128,7 @@ def word(workspace: Workspace, side: Side, query_word: str, k: int) -> Json:
         "translations": translations,
         "pinned": found.pinned,
         "gold": _gold(workspace, side, query_word, found),
-        "neighbours": _neighbours(workspace, side, row, int(found.rows[0])),
+        "neighbours": near,
     }
 
 
@@ -252,7 +277,8 @@ SUSPECTS = ("any", "some", *REASONS)
 
 @dataclass(frozen=True)
 class TableQuery:
-    """Filter, order and page of the table of pairs. top: how many of the most suspicious pairs to show, 0 for all."""
+    """Filter, order and page of the table of pairs. top: how many of the most suspicious pairs to show, 0 for all.
+    column, value: only source items with this value in this column of their metadata."""
 
     sort: str = "frequency"
     descending: bool = False
@@ -266,6 +292,8 @@ class TableQuery:
     mark: str = "any"
     suspect: str = "any"
     top: int = 0
+    column: str = ""
+    value: str = ""
     offset: int = 0
     limit: int = 50
 
@@ -276,12 +304,14 @@ def table(workspace: Workspace, pairs: PairTable, query: TableQuery) -> Json:
     matching = rows.matching(query)
     positions = rows.shortlisted(matching, query)
     page = positions[query.offset : query.offset + query.limit]
+    shown = [rows.shown(rank) for rank in page.tolist()]
     return {
+        "texts": _texts(workspace, {side: [row[side] for row in shown] for side in SIDES}),
         "total": len(positions),
         "matching": len(matching),
         "all": len(pairs.best),
         "offset": query.offset,
-        "rows": [rows.shown(rank) for rank in page.tolist()],
+        "rows": shown,
         "marks": {**workspace.corrections.counts(), "undoable": workspace.corrections.undoable},
     }
 
@@ -320,8 +350,15 @@ class _Rows:
         matches = np.flatnonzero(self._numbers_fit(query))
         if query.text:
             wanted = folded(query.text)
-            fits = [wanted in folded(self.src[at]) or wanted in folded(self.tgt[at]) for at in matches.tolist()]
+            text = self.workspace.text
+            fits = [
+                any(wanted in folded(text(side, words[at])) for side, words in self._sides()) for at in matches.tolist()
+            ]
             matches = matches[np.array(fits, dtype=bool)]
+        if query.column:
+            metadata = self.workspace.items["src"].metadata
+            has = [metadata.get(self.src[at], {}).get(query.column) == query.value for at in matches.tolist()]
+            matches = matches[np.array(has, dtype=bool)]
         if query.right != "any":
             value = {"right": True, "wrong": False, "unknown": None}[query.right]
             judged = self.workspace.judged([self.src[at] for at in matches], [self.tgt[at] for at in matches])
@@ -331,6 +368,9 @@ class _Rows:
             marks = [self.workspace.corrections.get(self.src[at], self.tgt[at]) for at in matches.tolist()]
             matches = matches[np.array([mark == wanted_mark for mark in marks], dtype=bool)]
         return self._sorted(matches, query)
+
+    def _sides(self) -> tuple[tuple[Side, list[str]], ...]:
+        return ("src", self.src), ("tgt", self.tgt)
 
     def shortlisted(self, matches: Ints, query: TableQuery) -> Ints:
         """Return the most suspicious of the matches, in their order; all of them if `top` is 0."""
@@ -412,8 +452,13 @@ def points(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, AnyF
         pairs.best_positions[pairs.back_positions[known]] == np.flatnonzero(known)
     )
     partner = np.maximum(pairs.back_positions, 0)
+    categories = {
+        key: sorted({value for side in SIDES for value in workspace.items[side].categories().get(key, [])})
+        for key in {key: None for side in SIDES for key in workspace.items[side].categories()}
+    }
     return {
         "grid": _GRID,
+        "categories": categories,
         "hub": HUB,
         "src": {
             **_map_words(workspace, pairs, positions, "src"),
@@ -441,9 +486,13 @@ def _names(workspace: Workspace, side: Side, rows: Ints) -> list[str]:
 
 def _map_words(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, AnyFloats], side: Side) -> Json:
     whole = np.round(np.clip(positions[side], 0.0, 1.0) * _GRID).astype(np.int64)
+    names = _names(workspace, side, pairs.rows(side))
+    known = workspace.items[side].texts
     return {
         "name": workspace.alignment.side(side).space.name,
-        "words": _names(workspace, side, pairs.rows(side)),
+        "words": names,
+        "texts": [known.get(name, name)[:_MAP_TEXT] for name in names] if known else None,
+        "metadata": [workspace.items[side].metadata.get(name, {}) for name in names] if known else None,
         "x": whole[:, 0].tolist(),
         "y": whole[:, 1].tolist(),
     }
@@ -543,7 +592,10 @@ def comparison(first: Workspace, second: Workspace, found: tuple[PairTable, Pair
     taught = first.taught() | second.taught()
     counted = [counts and word not in taught for word, counts in zip(words, covered, strict=True)]
     matches = _matching(words, answers, judged, query)
+    page = matches[query.offset : query.offset + query.limit]
+    shown = [[rows[number].shown(both[at][number]) for number in (0, 1)] for at in page]
     return {
+        "texts": _texts(first, {side: [row[side] for pair in shown for row in pair] for side in SIDES}),
         "names": [first.name, second.name],
         "words": len(both),
         "same": sum(a == b for a, b in zip(*answers, strict=True)),
@@ -552,10 +604,7 @@ def comparison(first: Workspace, second: Workspace, found: tuple[PairTable, Pair
         "anchors_known": first.anchors is not None and second.anchors is not None,
         "total": len(matches),
         "offset": query.offset,
-        "rows": [
-            [rows[number].shown(both[at][number]) for number in (0, 1)]
-            for at in matches[query.offset : query.offset + query.limit]
-        ],
+        "rows": shown,
     }
 
 

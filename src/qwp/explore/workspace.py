@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
+from types import MappingProxyType
 
 import numpy as np
 
 from qwp import arrays
 from qwp.arrays import AnyFloats, Ints
+from qwp.explore.items import Items
 from qwp.explore.pairs import OnProgress, PairTable, find_pairs
 from qwp.explore.tsne import map_positions
 from qwp.results.alignment import Alignment
@@ -33,6 +35,7 @@ class Workspace:
         alignment: the alignment.
         folder: its folder.
         lexicon: gold dictionary.
+        items: texts and metadata of each side, for items that are not words.
         max_words: most frequent words of each side in the table and on the map.
     """
 
@@ -43,9 +46,11 @@ class Workspace:
         *,
         folder: Path,
         lexicon: Lexicon | None = None,
+        items: Mapping[Side, Items] = MappingProxyType({}),
         max_words: int = MAX_WORDS,
     ) -> None:
         self.name, self.alignment, self.folder, self.lexicon = name, alignment, folder, lexicon
+        self.items: dict[Side, Items] = {side: items.get(side, Items()) for side in SIDES}
         self.max_words = max_words
         self.corrections = Corrections.of(folder)
         self._pairs: PairTable | None = None
@@ -74,6 +79,16 @@ class Workspace:
         """Return all words of a side, by row."""
         return self.alignment.side(side).space.words
 
+    @property
+    def noun(self) -> str:
+        """What the pages call the entries of a vocabulary."""
+        unordered = self.alignment.quality.counterparts is not None
+        return "items" if unordered or any(each.texts for each in self.items.values()) else "words"
+
+    def text(self, side: Side, name: str) -> str:
+        """Return the text of an item, or its name if it has none."""
+        return self.items[side].texts.get(name, name)
+
     def row(self, side: Side, word: str) -> int | None:
         """Return the row of a word, or None if it is not in the vocabulary."""
         return self.alignment.side(side).space.index.get(word)
@@ -92,7 +107,7 @@ class Workspace:
         """Words without case and accents and their rows, most frequent first."""
         return {
             side: [
-                (folded(self.words(side)[row]), row)
+                (folded(self.text(side, self.words(side)[row])), row)
                 for row in self.alignment.side(side).frequent(len(self.words(side))).tolist()
             ]
             for side in SIDES

@@ -1,10 +1,13 @@
 // Requests to the server. All addresses are relative to the address of the page, which contains the token.
 
+import { learn } from "./dom.js";
+
 const base = new URL("./", location.href.split("#")[0]);
 
 async function parsed(response) {
   const values = await response.json().catch(() => ({ error: `the server answered with status ${response.status}` }));
   if (!response.ok) throw Object.assign(new Error(values.error || `the server answered with status ${response.status}`), { status: response.status });
+  if (values.texts) learn(values.texts);
   return values;
 }
 

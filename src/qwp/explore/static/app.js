@@ -1,7 +1,7 @@
 // The frame of all views: addresses, the bar at the top, shortcuts, light and dark.
 
 import { get } from "./api.js";
-import { el, show, speak, toast } from "./dom.js";
+import { el, show, speak, texts, toast } from "./dom.js";
 import * as about from "./about.js";
 import * as compare from "./compare.js";
 import * as map from "./map.js";
@@ -66,6 +66,7 @@ export async function refresh() {
 function head() {
   const all = app.overview.alignments, here = current();
   speak(here.languages);
+  main.classList.toggle("items", here.noun === "items");
   const select = document.getElementById("alignment");
   show(select, all.map((each) => el("option", { value: each.id, selected: each.id === here.id }, each.name)));
   select.hidden = all.length < 2;
@@ -80,7 +81,7 @@ function head() {
     .map(([name, { title, key }]) => el("a", {
       href: link(name), "data-view": name, "data-testid": `nav-${name}`, title: `${title} (${key})`,
       "aria-current": name === app.view ? "page" : null,
-    }, title)));
+    }, here.noun === "items" && name === "word" ? "Item" : title)));
 }
 
 /** Returns the number of a page in an address. */
@@ -92,6 +93,7 @@ async function route() {
   app.close();
   app.close = () => {};
   app.keys = {};
+  if ((app.address.a || 0) !== (address.a || 0)) for (const side of ["src", "tgt"]) texts[side].clear();
   app.view = view;
   app.address = address;
   app.hash = location.hash;

@@ -14,7 +14,7 @@ export async function open(main, address) {
   if (!all[state.b]) state.b = all.find((each) => each.id !== first).id;
   const summary = el("div", { class: "summary", "data-testid": "compare-summary" }), place = el("div", { class: "scroll" }), pager = el("div", { class: "pager" });
   const names = all.map((each) => [String(each.id), each.name]);
-  const text = el("input", { type: "search", "data-search": true, "aria-label": "Filter words", placeholder: "Filter words", value: state.q, "data-testid": "compare-text", oninput: () => change({ q: text.value.trim() }) });
+  const text = el("input", { type: "search", "data-search": true, "aria-label": "Filter", placeholder: `Filter ${current().noun}`, value: state.q, "data-testid": "compare-text", oninput: () => change({ q: text.value.trim() }) });
   const lexicon = current().lexicon !== null;
   show(main, el("h1", {}, "Compare"), el("div", { class: "filters" },
     choice("First", "compare-a", names, String(first), (a) => go("compare", { a, b: state.b })),
@@ -39,7 +39,7 @@ export async function open(main, address) {
   function draw(found) {
     const right = found.right.map((each) => (each ? ` (${percent(each.right / each.of)} right of ${whole(each.of)})` : ""));
     show(summary, el("p", {}, el("strong", {}, found.names[0]), right[0], " and ", el("strong", {}, found.names[1]), right[1],
-      ` translate ${percent(found.same / found.words)} of ${whole(found.words)} words alike. `, el("span", { class: "muted", "data-testid": "compare-total" }, `${whole(found.total)} shown`)),
+      ` translate ${percent(found.same / found.words)} of ${whole(found.words)} ${current().noun} alike. `, el("span", { class: "muted", "data-testid": "compare-total" }, `${whole(found.total)} shown`)),
       found.left_out ? el("p", { class: "muted small", "data-testid": "left-out" }, `Right is counted without ${whole(found.left_out)} words whose pairs were anchors of one of the two or are accepted${found.right[0] ? "" : ": no words are left to score with"}.`) : null,
       found.anchors_known ? null : el("p", { class: "muted small" }, ANCHORS_UNKNOWN.slice(2)));
     const cells = (each) => [el("td", {}, wordOf(each.tgt, "tgt")), lexicon ? el("td", {}, judged(each.right)) : null, el("td", { class: "conf" }, bar(each.confidence))];

@@ -38,6 +38,12 @@ export const ordinal = (n) => {
 export const percent = (value) => (value === null || value === undefined ? "–" : `${Math.round(100 * value)} %`);
 export const whole = (value) => value.toLocaleString("en");
 
+/** Texts of items that are not words, by name. */
+export const texts = { src: new Map(), tgt: new Map() };
+export function learn(found) {
+  for (const side of ["src", "tgt"]) for (const [name, text] of Object.entries(found?.[side] || {})) texts[side].set(name, text);
+}
+
 /** Language codes of both sides, if their names are codes. */
 export const languages = { src: null, tgt: null };
 const CODE = /^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/;
@@ -46,8 +52,9 @@ export function speak(names) {
 }
 
 /** Makes a word with its language for screen readers and its own writing direction. */
-export function wordOf(text, side, props = {}) {
-  return el("bdi", { class: `w ${side}`, lang: languages[side], ...props }, text);
+export function wordOf(name, side, props = {}) {
+  const text = texts[side].get(name);
+  return el("bdi", { class: `w ${side}`, lang: languages[side], title: text === undefined ? null : `${name}: ${text}`, ...props }, text === undefined ? name : text);
 }
 
 /** Makes a bar for a share from 0 to 1, with its number. */

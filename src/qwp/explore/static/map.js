@@ -2,11 +2,11 @@
 
 import { get } from "./api.js";
 import { app, current, link, note } from "./app.js";
-import { choice, el, percent, show, toast, whole, wordOf } from "./dom.js";
+import { choice, el, percent, show, texts, toast, whole, wordOf } from "./dom.js";
 import { Points } from "./points.js";
 
 const COLORINGS = [["language", "language"], ["confidence", "confidence"], ["right", "lexicon"]];
-const SHOWN = [["all", "all words"], ["hubs", "hubs"], ["orphans", "orphans"], ["mutual", "mutual pairs"], ["wrong", "not in the lexicon"]];
+const SHOWN = [["all", "all"], ["hubs", "hubs"], ["orphans", "orphans"], ["mutual", "mutual pairs"], ["wrong", "not in the lexicon"]];
 const MOST_LINES = 4000, MOST_LABELS = 140, MOST_LISTED = 200, CELLS = 64;
 const SMALLEST = 0.8, LARGEST = 400;
 // Share of the width and the height that is drawn beyond each edge; keep in step with style.css.
@@ -42,13 +42,17 @@ function started(holder, data, address) {
   const n = data.src.words.length, m = data.tgt.words.length, all = n + m;
   const sideOf = (i) => (i < n ? "src" : "tgt");
   const wordAt = (i) => (i < n ? data.src.words[i] : data.tgt.words[i - n]);
+  const textAt = (i) => { const side = i < n ? data.src : data.tgt; return side.texts ? side.texts[i < n ? i : i - n] : wordAt(i); };
+  for (const side of ["src", "tgt"]) if (data[side].texts) data[side].words.forEach((word, k) => { if (!texts[side].has(word)) texts[side].set(word, data[side].texts[k]); });
+  const categories = Object.entries(data.categories).map(([name, values]) => [`meta:${name}`, name, values]);
+  const colorings_ = [...COLORINGS, ...categories];
   const own = (i) => (i < n ? data.src : data.tgt), at = (i) => (i < n ? i : i - n);
   const partnerOf = (i) => { const p = i < 0 ? -1 : own(i).partner[at(i)]; return p < 0 ? -1 : (i < n ? n + p : p); };
   const xy = new Float32Array(2 * all);
   for (let i = 0; i < all; i += 1) { xy[2 * i] = own(i).x[at(i)] / data.grid; xy[2 * i + 1] = own(i).y[at(i)] / data.grid; }
 
   const state = {
-    color: COLORINGS.some(([name]) => name === address.color) ? address.color : "language",
+    color: colorings_.some(([name]) => name === address.color) ? address.color : "language",
     show: SHOWN.some(([name]) => name === address.show) ? address.show : "all",
     lines: address.lines === "1", lasso: false, x: Number(address.x) || 0.5, y: Number(address.y) || 0.5,
     z: Math.min(LARGEST, Math.max(SMALLEST, Number(address.z) || 1)), selected: -1,
@@ -65,8 +69,8 @@ function started(holder, data, address) {
   const button = (test, label, title, action) => el("button", { type: "button", "data-testid": test, title, "aria-label": title, onclick: action }, label);
   const linesButton = button("lines", "Lines", "lines between pairs in view (e)", () => set({ lines: !state.lines }));
   const lassoButton = button("lasso", "Lasso", "draw around words (l), or drag with Shift", () => set({ lasso: !state.lasso }));
-  const colorings = choice("Colour", "color", COLORINGS.filter(([name]) => lexicon || name !== "right"), state.color, (color) => set({ color }));
-  const find = el("input", { type: "search", "data-search": true, "data-testid": "map-search", "aria-label": "Find a word on the map", placeholder: "Find a word", autocomplete: "off" });
+  const colorings = choice("Colour", "color", colorings_.filter(([name]) => lexicon || name !== "right"), state.color, (color) => set({ color }));
+  const find = el("input", { type: "search", "data-search": true, "data-testid": "map-search", "aria-label": "Find a word on the map", placeholder: "Find on the map", autocomplete: "off" });
   find.addEventListener("keydown", (event) => { if (event.key === "Enter") seek(find.value.trim()); });
   const controls = el("div", { class: "controls" }, find, colorings,
     choice("Show", "shown", SHOWN.filter(([name]) => lexicon || name !== "wrong"), state.show, (value) => set({ show: value })), linesButton, lassoButton,
@@ -86,6 +90,8 @@ function started(holder, data, address) {
     const styles = getComputedStyle(document.documentElement);
     const rgb = (name) => { context.fillStyle = styles.getPropertyValue(name).trim(); const hex = context.fillStyle; return [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)); };
     palette = { src: rgb("--src"), tgt: rgb("--tgt"), yes: rgb("--yes"), other: rgb("--other"), soft: rgb("--soft"), ink: styles.getPropertyValue("--ink").trim(), paper: styles.getPropertyValue("--paper").trim(), dark: styles.colorScheme === "dark" };
+    // Twelve hues of two lightnesses, told apart by the legend and the tip as well.
+    palette.many = Array.from({ length: 12 }, (_, place) => { context.fillStyle = `hsl(${(place * 150) % 360} 65% ${palette.dark ? (place % 2 ? 75 : 60) : (place % 2 ? 30 : 45)}%)`; return [1, 3, 5].map((at_) => parseInt(context.fillStyle.slice(at_, at_ + 2), 16)); });
   }
   // From low to high confidence: the ramp differs in lightness too, for readers who see no colours.
   const ramp = (share) => {
@@ -105,6 +111,11 @@ function started(holder, data, address) {
     const side = own(i), k = at(i);
     if (state.color === "confidence") return side.confidence[k] < 0 ? palette.soft : ramp(side.confidence[k] / 100);
     if (state.color === "right") return [palette.soft, palette.yes, palette.other][side.right[k]];
+    const category = categories.find(([name]) => name === state.color);
+    if (category) {
+      const value = side.metadata ? category[2].indexOf(side.metadata[k][category[1]]) : -1;
+      return value < 0 ? palette.soft : palette.many[value % palette.many.length];
+    }
     return palette[sideOf(i)];
   }
   function looks() {
@@ -124,6 +135,7 @@ function started(holder, data, address) {
     const dot = (color, text) => { const node = el("span", { class: "dot" }); node.style.background = `rgb(${color})`; return [node, text]; };
     if (state.color === "language") show(legend, dot(palette.src, data.src.name), dot(palette.tgt, data.tgt.name));
     else if (state.color === "right") show(legend, dot(palette.yes, "in the lexicon"), dot(palette.other, "lexicon has other translations"), dot(palette.soft, "word not in the lexicon"));
+    else if (state.color.startsWith("meta:")) show(legend, categories.find(([name]) => name === state.color)[2].flatMap((value, place) => dot(palette.many[place], value || "(none)")));
     else {
       const strip = el("span", { class: "ramp" });
       strip.style.background = `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map((s) => `rgb(${ramp(s)})`).join(", ")})`;
@@ -245,14 +257,14 @@ function started(holder, data, address) {
     const found = [], { w, h } = size();
     const boxes = [state.selected, partnerOf(state.selected)].filter((i) => i >= 0).map((i) => {
       const [px, py] = toScreen(i);
-      return [px - 10, py, px + 20 + 1.15 * widthOf(short(wordAt(i)))];
+      return [px - 10, py, px + 20 + 1.15 * widthOf(short(textAt(i)))];
     });
     for (const i of inView(-8)) {
       if (found.length >= MOST_LABELS) break;
       if (!fits(i) || i === state.selected || i === partnerOf(state.selected)) continue;
       const [px, py] = toScreen(i);
       if (py < 48 || px > w - 20 || py > h - 12) continue;
-      const right = px + 9 + widthOf(short(wordAt(i)));
+      const right = px + 9 + widthOf(short(textAt(i)));
       if (boxes.some(([x0, y0, x1]) => px < x1 && right > x0 && Math.abs(py - y0) < 15)) continue;
       boxes.push([px, py, right]);
       found.push(i);
@@ -269,14 +281,14 @@ function started(holder, data, address) {
     context.lineJoin = "round";
     context.strokeStyle = palette.paper;
     for (const i of labelled) {
-      const [px, py] = toScreen(i), text = short(wordAt(i));
+      const [px, py] = toScreen(i), text = short(textAt(i));
       context.strokeText(text, px + 5, py);
       context.fillStyle = state.color === "language" ? `rgb(${palette[sideOf(i)]})` : palette.ink;
       context.fillText(text, px + 5, py);
     }
     if (state.selected >= 0) {
       for (const i of [state.selected, partnerOf(state.selected)].filter((each) => each >= 0)) {
-        const [px, py] = toScreen(i), text = short(wordAt(i));
+        const [px, py] = toScreen(i), text = short(textAt(i));
         context.beginPath();
         context.strokeStyle = palette.ink;
         context.lineWidth = 2;
@@ -353,7 +365,7 @@ function started(holder, data, address) {
     canvas.style.cursor = i < 0 ? "grab" : "pointer";
     if (i < 0) return;
     const p = partnerOf(i), sure = own(i).confidence[at(i)];
-    show(tip, el("bdi", {}, wordAt(i)), p < 0 ? "" : " → ", p < 0 ? "" : el("bdi", {}, wordAt(p)), sure < 0 ? "" : ` ${sure} %`);
+    show(tip, el("bdi", {}, textAt(i)), p < 0 ? "" : " → ", p < 0 ? "" : el("bdi", {}, textAt(p)), sure < 0 ? "" : ` ${sure} %`);
     tip.style.left = `${Math.min(px + 12, size().w - tip.offsetWidth - 4)}px`;
     tip.style.top = `${Math.max(4, py - 32)}px`;
   }
@@ -384,14 +396,16 @@ function started(holder, data, address) {
     const sure = src.length ? src.reduce((sum, i) => sum + data.src.confidence[i], 0) / src.length / 100 : null;
     const listed = inside.slice().sort((a, b) => at(a) - at(b)).slice(0, MOST_LISTED);
     panel.hidden = false;
-    show(panel, el("h2", { "data-testid": "lassoed" }, `${whole(inside.length)} words`),
+    show(panel, el("h2", { "data-testid": "lassoed" }, `${whole(inside.length)} ${current().noun}`),
       el("p", { class: "muted small" }, `${whole(src.length)} of ${data.src.name}, ${whole(inside.length - src.length)} of ${data.tgt.name}; ${whole(pairs.length)} mutual pairs inside`, sure === null ? "" : `; mean confidence ${percent(sure)}`),
-      el("ul", {}, listed.map((i) => el("li", {}, el("a", { href: link("word", { side: sideOf(i) === "src" ? undefined : "tgt", w: wordAt(i) }) }, wordOf(wordAt(i), sideOf(i))), el("span", { class: "muted" }, partnerOf(i) < 0 ? "" : short(wordAt(partnerOf(i))))))),
+      el("ul", {}, listed.map((i) => el("li", {}, el("a", { href: link("word", { side: sideOf(i) === "src" ? undefined : "tgt", w: wordAt(i) }) }, wordOf(wordAt(i), sideOf(i))), el("span", { class: "muted" }, partnerOf(i) < 0 ? "" : short(textAt(partnerOf(i))))))),
       el("p", {}, el("button", { type: "button", onclick: () => { panel.hidden = true; draw(); } }, "Close")));
     requestAnimationFrame(() => moved());
   }
   function seek(text) {
-    const index = [data.src.words.indexOf(text), data.tgt.words.indexOf(text)];
+    const wanted = text.toLowerCase();
+    const where = (side) => { const exact = side.words.indexOf(text); return exact >= 0 || !side.texts ? exact : side.texts.findIndex((each) => each.toLowerCase().includes(wanted)); };
+    const index = [where(data.src), where(data.tgt)];
     const i = index[0] >= 0 ? index[0] : index[1] >= 0 ? n + index[1] : -1;
     if (i < 0) { toast(`${text} is not on the map`, true); return; }
     Object.assign(state, { x: xy[2 * i], y: xy[2 * i + 1], z: Math.max(state.z, 12) });
@@ -425,7 +439,7 @@ function started(holder, data, address) {
   app.keys = {
     ArrowLeft: () => pan(step, 0), ArrowRight: () => pan(-step, 0), ArrowUp: () => pan(0, step), ArrowDown: () => pan(0, -step),
     "+": () => zoom(1.4), "=": () => zoom(1.4), "-": () => zoom(1 / 1.4), 0: home, e: () => set({ lines: !state.lines }), l: () => set({ lasso: !state.lasso }),
-    c: () => { const names = COLORINGS.map(([name]) => name).filter((name) => lexicon || name !== "right"); const next = names[(names.indexOf(state.color) + 1) % names.length]; colorings.querySelector("select").value = next; set({ color: next }); },
+    c: () => { const names = colorings_.map(([name]) => name).filter((name) => lexicon || name !== "right"); const next = names[(names.indexOf(state.color) + 1) % names.length]; colorings.querySelector("select").value = next; set({ color: next }); },
     Escape: () => choose(-1),
   };
   const repaint = () => { colorsOf(); looks(); labelsAt = drawn = null; draw(); };

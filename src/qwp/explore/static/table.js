@@ -6,7 +6,7 @@ import { ask, bar, choice, el, judged, number, percent, pinned, show, toast, who
 
 const PAGE = 50;
 const REASONS = { margin: "low margin", "one-way": "not mutual", hub: "hub", overlap: "other neighbours" };
-const FILTERS = ["q", "least", "most", "first", "last", "right", "mutual", "mark", "suspect"];
+const FILTERS = ["q", "least", "most", "first", "last", "right", "mutual", "mark", "suspect", "column", "value"];
 
 export async function open(main, address, view) {
   const suspects = view === "suspects";
@@ -24,7 +24,7 @@ export async function open(main, address, view) {
     el("div", { class: "scroll" }, el("table", { class: "pairs", "data-testid": "table" }, headings, body)), pager);
 
   function filters() {
-    const text = el("input", { type: "search", "data-testid": "filter-text", "data-search": true, "aria-label": "Filter by letters of either word", placeholder: "Filter words", value: query.q || "", autocomplete: "off",
+    const text = el("input", { type: "search", "data-testid": "filter-text", "data-search": true, "aria-label": "Filter by letters of either word", placeholder: `Filter ${current().noun}`, value: query.q || "", autocomplete: "off",
       oninput: () => change({ q: text.value.trim() }) });
     const range = (name, label, value) => {
       const input = el("input", { type: "number", min: 0, max: 100, step: 5, "data-testid": `filter-${name}`, "aria-label": label, value: Math.round(100 * (query[name] ?? value)),
@@ -40,6 +40,7 @@ export async function open(main, address, view) {
       el("label", { class: "field" }, el("span", {}, "Confidence %"), el("span", { class: "range" }, range("least", "least confidence in percent", 0), "–", range("most", "highest confidence in percent", 1))),
       el("label", { class: "field" }, el("span", {}, "Rank"), el("span", { class: "range" }, rank("first", "rank of the most frequent source word"), "–", rank("last", "rank of the rarest source word"))),
       current().lexicon === null ? null : choice("Lexicon", "filter-right", [["any", "any"], ["right", "right"], ["wrong", "other translations listed"], ["unknown", "word not listed"]], query.right || "any", (right) => change({ right })),
+      ...category(),
       choice("Mutual", "filter-mutual", [["any", "any"], ["yes", "yes"], ["no", "no"]], query.mutual || "any", (mutual) => change({ mutual })),
       choice("Mark", "filter-mark", [["any", "any"], ["none", "unmarked"], ["right", "accepted"], ["wrong", "rejected"]], query.mark || "any", (mark) => change({ mark })),
       choice("Suspect", "filter-suspect", [["any", "any"], ["some", "for any reason"], ...Object.entries(REASONS)], query.suspect || "any", (suspect) => change({ suspect })));
@@ -55,6 +56,15 @@ export async function open(main, address, view) {
     const args = { a: current().id, sort: query.sort, dir: query.dir, top: query.top };
     for (const name of FILTERS) if (query[name] !== undefined && query[name] !== "" && query[name] !== "any") args[name] = query[name];
     return args;
+  }
+
+  /** Makes the filter by a category of the source items. */
+  function category() {
+    const known = Object.entries(current().categories).flatMap(([name, values]) => values.map((value) => [name, value]));
+    if (!known.length) return [];
+    const at = known.findIndex(([name, value]) => name === query.column && value === query.value);
+    return [choice("Metadata", "filter-metadata", [["", "any"], ...known.map(([name, value], place) => [String(place), `${name}: ${value}`])], String(at < 0 ? "" : at),
+      (place) => change(place === "" ? { column: undefined, value: undefined } : { column: known[place][0], value: known[place][1] }))];
   }
 
   /** push: whether Back returns to what was shown before. */

@@ -2,8 +2,9 @@
 
 import { get, post } from "./api.js";
 import { app, current, link, note } from "./app.js";
-import { bar, card, el, judged, number, ordinal, percent, pinned, show, toast, whole, wordOf } from "./dom.js";
+import { bar, card, el, judged, number, ordinal, percent, pinned, show, texts, toast, whole, wordOf } from "./dom.js";
 
+const noun = () => (current().noun === "items" ? "an item" : "a word");
 const other = (side) => (side === "src" ? "tgt" : "src");
 
 export async function open(main, address) {
@@ -57,7 +58,7 @@ export function searchBox(state, onChoice) {
       type: "button", role: "radio", class: side, "aria-checked": String(side === state.side), "data-testid": `side-${side}`,
       onclick: () => { if (side !== state.side) turn(); },
     }, languages[side])));
-    input.placeholder = `A word of ${languages[state.side]}`;
+    input.placeholder = `${noun() === "a word" ? "A word" : "An item"} of ${languages[state.side]}`;
   }
   function turn() {
     const best = app.shown && app.shown.known && app.shown.word === state.word && app.shown.translations[0];
@@ -84,7 +85,7 @@ export function searchBox(state, onChoice) {
     const { words } = await get("complete", { a: current().id, side: state.side, q: typed });
     if (request !== requests) return;
     show(list, words.map((word, place) => el("li", {
-      id: `completion-${place}`, role: "option", "aria-selected": "false", "data-testid": "completion",
+      id: `completion-${place}`, role: "option", "aria-selected": "false", "data-testid": "completion", "data-name": word,
       onmousedown: (event) => { event.preventDefault(); take(word); },
     }, wordOf(word, state.side))));
     at = -1;
@@ -99,7 +100,8 @@ export function searchBox(state, onChoice) {
     else if (event.key === "Enter") {
       requests += 1;
       const options = [...list.children];
-      if (at >= 0 && options[at]) take(options[at].textContent);
+      if (at >= 0 && options[at]) take(options[at].dataset.name);
+      else if (current().noun === "items" && options.length === 1) take(options[0].dataset.name);
       else if (input.value.trim()) take(input.value.trim());
     } else if (event.key === "Escape") close();
   });
@@ -111,7 +113,7 @@ export function searchBox(state, onChoice) {
 function welcome(results) {
   const { languages, words } = current();
   show(results, el("p", { class: "muted hint" },
-    `Type a word of ${languages.src} (${whole(words.src)} words) or ${languages.tgt} (${whole(words.tgt)}). `,
+    `Type ${noun()} of ${languages.src} (${whole(words.src)} ${current().noun}) or ${languages.tgt} (${whole(words.tgt)}). `,
     el("kbd", {}, "l"), " switches the language, ", el("kbd", {}, "?"), " shows all shortcuts."));
 }
 
@@ -124,6 +126,7 @@ async function render(results, found, state, again) {
     el("p", { class: "head" }, wordOf(found.word, found.side, { "data-testid": "asked", class: `w big ${found.side}` }),
       el("span", { class: "muted" }, ` ${current().languages[found.side]}, rank ${whole(found.rank)}`),
       " ", el("a", { href: link("map", { w: `${found.side}:${found.word}` }), "data-testid": "on-map" }, "on the map")),
+    facts(found.metadata),
     gold(found, to),
     translations(found, to, again),
     why(found, to),
@@ -137,6 +140,11 @@ function unknown(results, found) {
     hints.length ? el("p", {}, "There is ", hints.flatMap((hint, place) => (place ? [", ", hint] : [hint])), ".") : null,
     found.other_side ? el("p", {}, el("a", { href: link("word", { side: found.side === "src" ? "tgt" : undefined, w: found.word }) },
       `It is a word of ${current().languages[other(found.side)]}.`)) : null));
+}
+
+function facts(metadata) {
+  const rows = Object.entries(metadata).filter(([, value]) => value !== "");
+  return rows.length ? el("dl", { class: "facts", "data-testid": "metadata" }, rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])) : null;
 }
 
 function gold(found, to) {
@@ -176,7 +184,7 @@ function answerForm(found, to, again) {
   const list = el("datalist", { id: "answers" });
   const input = el("input", { type: "text", list: "answers", autocomplete: "off", spellcheck: "false", "data-testid": "answer", "aria-label": "Another right answer", oninput: async () => {
     const { words } = await get("complete", { a: current().id, side: to, q: input.value.trim() });
-    show(list, words.map((word) => el("option", { value: word })));
+    show(list, words.map((word) => el("option", { value: word, label: texts[to].get(word) })));
   } });
   const accept = async (event) => {
     event.preventDefault();
