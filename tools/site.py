@@ -102,6 +102,7 @@ _GROUPS = {
     "Migration": (
         *("qwp.migration.run.migrate", "qwp.migration.run.Migration", "qwp.migration.run.Report"),
         *("qwp.migration.adapter.Adapter", "qwp.migration.measure.Recall"),
+        *("qwp.migration.comparison.compare", "qwp.migration.comparison.Comparison"),
     ),
     "One language at two times": ("qwp.shifts.compare.shift", "qwp.shifts.result.Shift"),
     "Errors": ("qwp.errors.InputError", "qwp.errors.QwpError"),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from qwp.judging.sentences import evaluate_sentences
     from qwp.judging.similarity import evaluate_similarity
     from qwp.methods import QWP
+    from qwp.migration.comparison import compare
     from qwp.migration.run import migrate
     from qwp.report.writing import write_report
     from qwp.results.alignment import Alignment
@@ -51,6 +52,7 @@ else:
         "evaluate_counterparts": "qwp.judging.counterparts",
         "evaluate_sentences": "qwp.judging.sentences",
         "evaluate_similarity": "qwp.judging.similarity",
+        "compare": "qwp.migration.comparison",
         "load": "qwp.spaces.io",
         "migrate": "qwp.migration.run",
         "shift": "qwp.shifts.compare",
@@ -97,6 +99,7 @@ __all__ = [
     "align",
     "align_all",
     "align_many",
+    "compare",
     "data_path",
     "demo",
     "evaluate",

@@ -265,6 +265,8 @@ def test_held_out_items_retrieve_their_counterparts(problem: Problem, aligned: P
     ran = qwp("evaluate", aligned, "--held-out", *files, "--bootstrap", "0", "--json")
     assert ran.code == 0
     assert ran.json["counterparts"] == [found.to_dict()]
+    back = qwp("evaluate", aligned, "--held-out", *files, "--reverse", "--bootstrap", "0", "--json")
+    assert back.json["counterparts"] == [evaluate_counterparts(alignment, *files, reverse=True, bootstrap=0).to_dict()]
     shown = qwp("evaluate", aligned, "--held-out", *files)
     assert "recall@10" in shown.out + shown.err
     alone = qwp("evaluate", "--src", problem.src, "--tgt", problem.tgt, "--held-out", *files)

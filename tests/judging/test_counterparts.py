@@ -48,6 +48,16 @@ def test_ranks_count_from_one() -> None:
     assert (found.mean_rank, found.median_rank) == (2.0, 2.0)
 
 
+def test_the_search_can_go_from_target_to_source() -> None:
+    src = np.array([[1.0, 0, 0], [1.0, 0.1, 0], [0, 0, 1.0]])
+    tgt = np.array([[1.0, 0, 0], [1.0, 0.2, 0], [1.0, 0.1, 0]])
+    forward, back = (
+        evaluate_counterparts(Turned(np.eye(3)), src, tgt, bootstrap=0, reverse=reverse).found["nn"].recall[1].value
+        for reverse in (False, True)
+    )
+    assert [forward, back] == pytest.approx([1 / 3, 2 / 3])
+
+
 def test_both_sides_need_the_same_number_of_items() -> None:
     with pytest.raises(InputError, match="src has 3 held-out items, tgt 4; expected the same number"):
         evaluate_counterparts(Turned(np.eye(5)), np.ones((3, 5)), np.ones((4, 5)))

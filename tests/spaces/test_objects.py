@@ -304,6 +304,25 @@ def test_unsupported_frames_are_explained(frame: Frame, message: str) -> None:
         as_embeddings(frame, "src")
 
 
+def listed(rows: Any) -> np.ndarray:
+    """A column of lists."""
+    column = np.empty(len(rows), dtype=object)
+    column[:] = [list(row) for row in rows]
+    return column
+
+
+def test_a_column_of_lists_holds_the_vectors_as_in_parquet() -> None:
+    lists = listed(VECTORS.tolist())
+    assert_read(Frame({"word": WORDS, "embedding": lists, "year": [1, 2, 3]}, RangeIndex(3)))
+    assert_read(Frame({"note": ["x"] * 3, "text": WORDS, "embedding": lists, "tags": listed([[1]] * 3)}))
+    assert_read(Frame({"embedding": lists}, WORDS))
+    assert_bare(lambda: Frame({"id": [4, 5, 6], "embedding": lists}))
+    with pytest.raises(InputError, match=r"src: row 1 of the column 'embedding' has the shape \(1,\), expected \(2,\)"):
+        as_embeddings(Frame({"embedding": listed([[1, 2], [3], [4, 5]])}), "src")
+    with pytest.raises(InputError, match=r"src has 2 columns of text \('a', 'b'\), expected one"):
+        as_embeddings(Frame({"a": WORDS, "b": WORDS, "embedding": lists}), "src")
+
+
 def test_nullable_numbers_are_read() -> None:
     class Nullable(Frame):
         """Numbers that NumPy sees as objects."""
@@ -323,6 +342,7 @@ def test_frames_of_pandas() -> None:
     with_words.insert(0, "word", WORDS)
     assert_read(with_words)
     assert_read(pandas.DataFrame(VECTORS, index=WORDS).astype("Float64"), "float64")
+    assert_read(pandas.DataFrame({"word": WORDS, "embedding": VECTORS.tolist()}))
     with pytest.raises(InputError, match="as the word of row 0, expected text"):
         as_embeddings(pandas.DataFrame(VECTORS).iloc[[2, 0, 1]], "src")
 
@@ -331,6 +351,7 @@ def test_frames_of_polars() -> None:
     polars = pytest.importorskip("polars", reason="polars is not installed")
     assert_read(polars.DataFrame({"word": WORDS, "x": X, "y": Y}))
     assert_bare(lambda: polars.DataFrame({"x": X, "y": Y}))
+    assert_read(polars.DataFrame({"word": WORDS, "embedding": VECTORS.tolist()}))
 
 
 # --------------------------------------------------------------------------- alignment

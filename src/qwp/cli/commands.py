@@ -25,6 +25,7 @@ COMMANDS = {
     "info": "Describe a vector file (read in full, damaged lines counted) or a saved alignment.",
     "convert": "Rewrite a vector file in another format, in bounded memory.",
     "migrate": "Move the vectors of an OLD embedding model to a NEW one, with or without paired items, measured first.",
+    "compare": "Tell whether one embedding model made the vectors of A and B, and which items moved most.",
     "shift": "Rank the words of one language by how far they moved between the vectors of two times, A and B.",
     "data": "List, fetch and find public vectors and dictionaries. Only `qwp data download` uses the network.",
     "experiment": "Run the tables of the paper, or tables of your own, and lay them beside the published figures.",

@@ -160,6 +160,7 @@ class _Gold:
     sentences: TextPair | None
     idf: TextPair | None
     files: GoldFiles
+    reverse: bool
 
     @classmethod
     def read(cls, files: GoldFiles, reading: GoldReading) -> _Gold:
@@ -176,6 +177,7 @@ class _Gold:
             text(files.sentences),
             text(files.idf),
             files,
+            reading.reverse,
         )
 
     def score(
@@ -202,7 +204,11 @@ class _Gold:
             else [evaluate_sentences(aligned, self.sentences, idf=self.idf, queries=queries, **search, **resampling)],
             counterparts=[]
             if self.files.held_out is None or isinstance(aligned, AlignedFiles)
-            else [evaluate_counterparts(aligned, *self.files.held_out, csls_k=scoring.csls_k, **resampling)],
+            else [
+                evaluate_counterparts(
+                    aligned, *self.files.held_out, csls_k=scoring.csls_k, reverse=self.reverse, **resampling
+                )
+            ],
             warnings=warnings,
         )
 

@@ -343,7 +343,7 @@ class GoldReading:
         "auto, muse (blanks), xling (one tab) or csv.", "NAME", "auto", choices=("auto", "muse", "xling", "csv")
     )
     case: str = option("keep, or lower to lower-case the lexicon.", default="keep", choices=("keep", "lower"))
-    reverse: bool = option("Swap the columns of the lexicon.", default=False)
+    reverse: bool = option("Swap the columns of the lexicon; with --held-out, search from TGT to SRC.", default=False)
 
     def load(self, path: Path) -> Lexicon:
         """Read a lexicon file. The loader logs the lines that it cannot use."""

@@ -86,6 +86,7 @@ def evaluate_counterparts(
     tgt: Space,
     *,
     csls_k: int = 10,
+    reverse: bool = False,
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> CounterpartRetrieval:
@@ -96,6 +97,7 @@ def evaluate_counterparts(
         src: (n, d) vectors as the source side was read.
         tgt: (n, d') vectors of the counterparts, row by row, as the target side was read.
         csls_k: neighbourhood size of CSLS.
+        reverse: search from the target to the source items.
         bootstrap: number of resamples for the intervals.
         seed: of the resamples.
     """
@@ -107,7 +109,9 @@ def evaluate_counterparts(
         )
     names = [str(row) for row in range(n)]
     sides: tuple[Side, Side] = ("src", "tgt")
-    spaces = (Embeddings(names, alignment.transform(each, side)) for each, side in zip(rows, sides, strict=True))
+    spaces = [Embeddings(names, alignment.transform(each, side)) for each, side in zip(rows, sides, strict=True)]
+    if reverse:
+        spaces.reverse()
     gold = Lexicon(tuple(zip(names, names, strict=True)))
     scored = evaluate(
         _HeldOut(*spaces), gold, retrieval=("nn", "csls"), at=_AT, csls_k=csls_k, bootstrap=bootstrap, seed=seed

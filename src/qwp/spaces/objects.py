@@ -9,7 +9,7 @@ would match the row numbers of another one.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Protocol, TypeAlias
 
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from qwp.arrays import AnyFloats
 from qwp.errors import InputError
 from qwp.spaces import io
+from qwp.spaces.child_readers import VECTOR_NAMES, WORD_NAMES
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.subwords import Shape, Subwords
 
@@ -114,8 +115,8 @@ def _mixed(items: object, other: object) -> InputError:
 
 
 EXPECTED = (
-    "Embeddings, the path of a file, numbers (n, d), a DataFrame (words as its index or as its only column of text), "
-    "gensim KeyedVectors, a dict of words to vectors, or a pair (words, numbers)"
+    "Embeddings, the path of a file, numbers (n, d), a DataFrame (words as its index or as its only column of text, "
+    "and numbers or one column of lists), gensim KeyedVectors, a dict of words to vectors, or a pair (words, numbers)"
 )
 
 
@@ -246,6 +247,9 @@ def _are_words(given: object) -> bool:
 def _frame_parts(frame: Any, name: str) -> tuple[Any, Any]:
     """Return words and vectors of a DataFrame of pandas, or of polars, which has no index."""
     index = getattr(frame, "index", None)
+    lists = [column for column in frame.columns if _begins_with(frame[column], _is_list)]
+    if lists:
+        return _list_column_parts(frame, lists, name)
     if index is not None and not _is_range(index):
         return index, _frame_numbers(frame, name)
     if index is not None and _is_numeric(frame.to_numpy()):
@@ -261,6 +265,46 @@ def _frame_parts(frame: Any, name: str) -> tuple[Any, Any]:
             f"{len(frame.columns) - len(texts)} that are; expected one column of words and numbers in all others"
         )
     return list(frame[texts[0]]), _frame_numbers(frame[others], name)
+
+
+def _list_column_parts(frame: Any, lists: list[Any], name: str) -> tuple[Any, Any]:
+    """Return words and vectors of a DataFrame with columns of lists, chosen as in Parquet files."""
+    vectors = _usual_column(lists, VECTOR_NAMES, "lists", name)
+    texts = [column for column in frame.columns if _begins_with(frame[column], lambda value: isinstance(value, str))]
+    index = getattr(frame, "index", None)
+    if index is not None and not _is_range(index):
+        words = index
+    else:
+        words = frame[_usual_column(texts, WORD_NAMES, "text", name)] if texts else None
+    rows = [np.asarray(row, dtype=np.float64) if _is_list(row) else np.empty(0) for row in frame[vectors]]
+    uneven = [number for number, row in enumerate(rows) if row.shape != rows[0].shape]
+    if uneven:
+        raise InputError(
+            f"{name}: row {uneven[0]} of the column {vectors!r} has the shape {rows[uneven[0]].shape}, expected "
+            f"{rows[0].shape} as in row 0"
+        )
+    return words if words is None else list(words), np.stack(rows).astype(np.float32)
+
+
+def _usual_column(candidates: list[Any], usual: Sequence[str], what: str, name: str) -> Any:
+    """Return the only candidate, or else the one with a usual name."""
+    named = candidates if len(candidates) == 1 else [column for column in usual if column in candidates]
+    if not named:
+        listed = ", ".join(repr(column) for column in candidates[:5])
+        raise InputError(
+            f"{name} has {len(candidates)} columns of {what} ({listed}), expected one, or one that is called "
+            f"{usual[0]!r}: select the columns"
+        )
+    return named[0]
+
+
+def _begins_with(column: Any, is_kind: Callable[[Any], bool]) -> bool:
+    """Return whether the first value of a column is of a kind."""
+    return is_kind(next(iter(column), None))
+
+
+def _is_list(value: object) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, (str, bytes, Mapping))
 
 
 def _is_range(index: Any) -> bool:
