@@ -1,7 +1,7 @@
 """Fit the weights of the confidence (`qwp.search.confidence`) to the training split of MUSE.
 
     QWP_BENCH=FOLDER python -m benchmarks.judgement related --device cuda --workers 12
-    python -m benchmarks.confidence
+    python -m benchmarks.confidence [--saved]
 
 `benchmarks.judgement` saves the features of gold words for alignments of all pairs, good and weak, cut and damaged. The
 words of the training split fit the weights, except for alignments that learned from this split. The words of the test
@@ -9,14 +9,18 @@ split, in languages that were left out of the fit, measure two errors: that of t
 confidence as an estimate of P@1. The test split has few words, so the calibration error is also reported for both
 splits together; a left-out language has neither in the fit.
 
-The printed weights belong into `src/qwp/search/confidence.py`, the other two constants into
-`src/qwp/judging/estimate.py`.
+The result goes into `src/qwp/data/calibration.json`, which the package reads. `--saved` writes that file again from
+the last fit. Its interval is conformal: the 90 % quantile of the errors of estimates, with the correction for finite
+samples (Vovk et al. 2005). Errors of one origin of vectors are not independent. So the file also records how many
+errors of each origin are within intervals that were calibrated on the other origins.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,20 +28,22 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+import qwp
 from benchmarks import judgement
 from benchmarks.ablation import calibration_error
 from benchmarks.common import save
 from benchmarks.judgement import KEY, SAMPLE
 from benchmarks.records import Record, read_records
 from qwp.arrays import Floats
+from qwp.search.calibration import FILE_NAME, VERSION
 from qwp.search.confidence import WEIGHTS, log_odds, logistic
 
 RESULTS = judgement.CONFIDENCE
+DATA = Path(qwp.__file__).parent / "data" / FILE_NAME
+"""The calibration that the package reads."""
 FEWEST_FITTED, FEWEST_SCORED = 50, 100
 # Alignments with default settings count more than cut, damaged and weak ones.
 _USUAL = 10.0
-# The 95 % quantile of the normal distribution: nine errors in ten lie between plus and minus this many deviations.
-_NINE_IN_TEN = 1.645
 _RIDGE = 1e-4
 # The vocabulary is divided into parts that hold equally many words of a usual dictionary.
 _PARTS, _FEWEST_IN_PART = 8, 5
@@ -177,13 +183,61 @@ def dictionary_shift(train: Sequence[Sample], of: dict[tuple[Any, ...], Sample],
     return float(np.mean(differences))
 
 
-def half_width(found: Sequence[Record]) -> float:
-    """Return the half-width of the interval in log odds: nine in ten of the printed estimates err by less.
+def errors(found: Sequence[Record]) -> dict[str, Floats]:
+    """Return the errors of the printed estimates in log odds by origin of the vectors.
 
-    Cut and damaged spaces count too, because users' spaces differ from these.
+    Cut and damaged spaces count too, because users' spaces differ from these. Methods that learned from the lexicon do
+    not, because their verdict measures the accuracy.
     """
-    errors = [log_odds(r["printed"] / 100) - log_odds(r["p1"] / 100) for r in found if not _was_taught(r)]
-    return _NINE_IN_TEN * float(np.sqrt(np.mean(np.square(errors))))
+    by_origin: dict[str, list[float]] = {}
+    for record in found:
+        if not _was_taught(record):
+            error = log_odds(record["printed"] / 100) - log_odds(record["p1"] / 100)
+            by_origin.setdefault(origin(record["task"]), []).append(error)
+    return {name: np.asarray(values) for name, values in sorted(by_origin.items())}
+
+
+def origin(task: str) -> str:
+    """Return the origin of the vectors of a pair."""
+    return next(name for name in ("zhang", "mixed", "pretrained", "novels") if name in task)
+
+
+def conformal_width(found: Iterable[Floats]) -> float:
+    """Return the conformal 90 % quantile of absolute errors: that of rank ceil(0.9 (n + 1))."""
+    values = np.sort(np.abs(np.concatenate(list(found))))
+    return float(values[min(math.ceil(0.9 * (len(values) + 1)), len(values)) - 1])
+
+
+def half_width(found: Sequence[Record]) -> float:
+    """Return the half-width of the interval in log odds."""
+    return round(conformal_width(errors(found).values()), 3)
+
+
+def calibration(result: Record, records: Sequence[Record]) -> Record:
+    """Return the content of the data file, from a saved result of the fit and the records of `benchmarks.judgement`."""
+    found = errors(result["left_out"])
+    origins = {}
+    for name, values in found.items():
+        width = conformal_width(others for other, others in found.items() if other != name)
+        some = [r for r in result["left_out"] if origin(r["task"]) == name and not _was_taught(r)]
+        points = [abs(r["printed"] - r["p1"]) for r in some]
+        origins[name] = {
+            "alignments": len(values),
+            "error": round(float(np.mean(points)), 1),
+            "half_width": round(width, 3),
+            "covered": round(float(np.mean(np.abs(values) <= width)), 3),
+        }
+    ratios = [r["ratio"] for r in records if r["group"] == "unrelated" and "error" not in r]
+    return {
+        "version": VERSION,
+        "weights": result["weights"],
+        "dictionary_shift": result["in_a_dictionary"],
+        "half_width": half_width(result["left_out"]),
+        "fewest_words": min(judgement.CUTS),
+        "dimensions": [50, 300],
+        "origins": origins,
+        "unrelated_ratios": sorted(round(ratio, 4) for ratio in ratios),
+    }
 
 
 def summary(found: Sequence[Record], width: float, which: Callable[[Record], bool] = bool) -> dict[str, Any]:
@@ -214,20 +268,37 @@ def main() -> None:
     )
     parser.add_argument("--records", type=Path, default=judgement.RESULTS, help="records of benchmarks.judgement")
     parser.add_argument("--output", type=Path, default=RESULTS, help="file that gets the figures")
+    parser.add_argument("--saved", action="store_true", help="only write the data file again, from the last fit")
     options = parser.parse_args()
-    data = samples(options.records)
+    result = with_interval(json.loads(options.output.read_text("utf-8")) if options.saved else fitted(options.records))
+    save(result, options.output)
+    save(calibration(result, list(read_records(options.records))), DATA)
+    print({key: value for key, value in result.items() if key != "left_out"})
+
+
+def fitted(records: Path) -> Record:
+    """Return the weights and constants fitted to all alignments, and the errors on languages that were left out."""
+    data = samples(records)
     found, weights = left_out(data), fitted_to(data)
-    of_sample, width = {s.key: s for s in data[SAMPLE]}, half_width(found)
-    result = {
+    of_sample = {s.key: s for s in data[SAMPLE]}
+    return {
         "weights": [round(float(w), 4) for w in weights],
         "in_a_dictionary": round(dictionary_shift(data["train"], of_sample, weights), 2),
-        "half_width": round(width, 2),
-        "all": summary(found, width),
-        "usual": summary(found, width, lambda r: bool(r["usual"])),
         "left_out": found,
     }
-    save(result, options.output)
-    print({key: value for key, value in result.items() if key != "left_out"})
+
+
+def with_interval(result: Record) -> Record:
+    """Return the result of a fit with the interval, and the summaries of the errors."""
+    found = result["left_out"]
+    width = half_width(found)
+    summaries = {"all": summary(found, width), "usual": summary(found, width, lambda r: bool(r["usual"]))}
+    return {
+        **{name: result[name] for name in ("weights", "in_a_dictionary")},
+        "half_width": width,
+        **summaries,
+        "left_out": found,
+    }
 
 
 if __name__ == "__main__":

@@ -2,8 +2,13 @@
 
     QWP_BENCH=FOLDER python -m benchmarks.judgement --device cuda --workers 8
 
-Alignments of unrelated spaces should fail, by every method. Related ones, whether good, cut, damaged or weak, should
-not. Each record has the figures of the verdict and the estimate beside P@1 by the gold. Pairs without their files are
+The groups of cases and what should hold for them:
+
+- unrelated: spaces with nothing to find fail, by every method. items: likewise without an order of the rows.
+- related: alignments, whether good, cut, damaged or weak, do not fail.
+- contradicted: a lexicon whose pairs are reversed, or shifted by one row after row 50, never ends as a success.
+- apart: sides that share clusters or a language, but no word. The map may be right; an estimate above zero is wrong.
+ Each record has the figures of the verdict and the estimate beside P@1 by the gold. Pairs without their files are
 skipped. Nothing is chosen here; `benchmarks.confidence` fits the weights.
 """
 
@@ -34,19 +39,21 @@ from qwp import Embeddings, Lexicon
 from qwp.arrays import Floats
 from qwp.judging.estimate import Estimate, sample
 from qwp.judging.verdict import CRITERIA
+from qwp.search.calibration import CALIBRATION
 
 RESULTS = records.FOLDER / "judgement.jsonl"
 CONFIDENCE = records.FOLDER / "confidence.json"
 FEWEST_COVERED = 50
 """The tables leave out related alignments with fewer covered gold words."""
 P1_EDGES = (0, 2, 5, 20, 101)
+GROUPS = ("unrelated", "related", "items", "contradicted", "apart")
 
 
 @dataclass(frozen=True)
 class Case:
     """One alignment.
 
-    group: unrelated or related. task: the family of noise or the pair of spaces. label: the size or the change.
+    group: one of GROUPS. task: the family of noise or the pair of spaces. label: the size or the change.
     """
 
     group: str
@@ -146,6 +153,40 @@ FROM_SOURCE: dict[str, Callable[[str, int, int, np.random.Generator], tuple[Floa
 FAMILIES = (*NOISE, *FROM_SOURCE)
 
 
+def _shared_centres(name: str, n: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return two sides with the same clusters, of Zipf sizes around words of a real space, and no member in common."""
+    centres = _principal(name, 200, d)
+    sizes = 1.0 / np.arange(1, len(centres) + 1)
+    spread = 0.6 * centres.std()
+
+    def side() -> Floats:
+        members = rng.choice(len(centres), n, p=sizes / sizes.sum())
+        return np.asarray(centres[members] + spread * rng.standard_normal((n, d)))
+
+    return side(), side()
+
+
+def _disjoint_ranks(name: str, n: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return the first and the next n words of one language."""
+    rows = _principal(name, 2 * n, d)
+    return rows[: len(rows) // 2], rows[len(rows) // 2 :]
+
+
+def _noisy_copy(name: str, n: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return words and the same words with a third of noise, in the same order."""
+    rows = _principal(name, n, d)
+    return rows, rows + 0.3 * _noise_like(rows, len(rows), rng)
+
+
+APART = {"shared centres": _shared_centres, "disjoint ranks": _disjoint_ranks}
+CONTRADICTED: dict[str, Callable[[int, int], int]] = {
+    "shifted rows": lambda row, n: row if row < 50 else (row + 1) % n,
+    "reversed rows": lambda row, n: n - 1 - row,
+}
+"""By kind: the row of the target that the lexicon gives for a row of the source. True is the same row."""
+_PAIRED = {**FROM_SOURCE, **APART, **dict.fromkeys(CONTRADICTED, _noisy_copy)}
+
+
 def unrelated_spaces(case: Case) -> tuple[Floats, Floats]:
     """Return two spaces of a family; the label of the case has their size."""
     words, dimensions, *source = case.label.split(" x ")
@@ -153,12 +194,31 @@ def unrelated_spaces(case: Case) -> tuple[Floats, Floats]:
     rng = np.random.default_rng([case.seed, zlib.crc32(repr((case.group, case.task, case.label)).encode())])
     if case.task in NOISE:
         return NOISE[case.task](n, d, rng), NOISE[case.task](n, d, rng)
-    x, y = FROM_SOURCE[case.task](source[0], n, d, rng)
+    x, y = _PAIRED[case.task](source[0], n, d, rng)
     return x, _rotated(y, rng)
+
+
+def wrong_lexicon(kind: str, n: int) -> Lexicon:
+    """Return the pairs of row numbers of a wrong lexicon of n words."""
+    return Lexicon(tuple((str(row), str(CONTRADICTED[kind](row, n))) for row in range(n)))
 
 
 METHODS = {"qwp": 0.12, "wp": 0.06, "self-learning": 0.67, "gromov": 0.15}
 """The methods of unrelated cases and their shares."""
+
+
+def drawn_cases(group: str, kinds: Sequence[str], count: int, config: dict[str, Any]) -> Iterator[Case]:
+    """Yield the first `count` cases of a group by `qwp`: kinds in turns; sizes and sources drawn at random."""
+    rng = np.random.default_rng(zlib.crc32(group.encode()))
+    available = [name for name in SOURCES if (BENCH / f"{name}.npz").exists()]
+    for number in range(count):
+        kind = kinds[number % len(kinds)]
+        n, d = (int(rng.choice(sizes)) for sizes in (WORDS[1:], DIMENSIONS[1:]))
+        source = str(rng.choice(SOURCES))
+        if kind not in NOISE and source not in available:
+            continue
+        label = f"{n} x {d}" + ("" if kind in NOISE else f" x {source}")
+        yield Case(group, kind, label, "qwp", number, config)
 
 
 def unrelated_cases(count: int) -> Iterator[Case]:
@@ -282,8 +342,10 @@ def run_case(case: Case, device: str, threads: int | None = None) -> tuple[Recor
 
 def _figures(case: Case, device: str, threads: int | None) -> tuple[Record, Signals]:
     options = {"method": case.method, "seed": case.seed, "device": device, "threads": threads, **case.config}
-    if case.group == "unrelated":
-        return verdict_figures(qwp.align(*unrelated_spaces(case), **options)), {}
+    if case.group != "related":
+        x, y = unrelated_spaces(case)
+        wrong = wrong_lexicon(case.task, len(x)) if case.group == "contradicted" else None
+        return verdict_figures(qwp.align(x, y, lexicon=wrong, **options)), {}
     src, tgt, lexicon = related_spaces(case)
     alignment = qwp.align(src, tgt, lexicon=lexicon, **options).on(device)
     task = PAIRS[case.task]
@@ -304,7 +366,7 @@ def verdict_figures(alignment: qwp.Alignment) -> Record:
     """Return the figures of the verdict and of the estimate."""
     quality = alignment.quality
     return {
-        **{name: getattr(quality, name) for name in ("verdict", "ratio", "z", "thorough")},
+        **{name: getattr(quality, name) for name in ("verdict", "ratio", "z", "p_value", "thorough")},
         "runs": quality.null_runs,
         "found_again": quality.null_hits,
         "n_words": quality.n_words,
@@ -375,6 +437,7 @@ def tables(found: Sequence[Record]) -> str:
     parts = [unrelated_table(select(whole, group="unrelated")), related_table(related)]
     if CONFIDENCE.exists():
         parts.append(left_out_table(json.loads(CONFIDENCE.read_text("utf-8"))))
+        parts.append(origins_table())
     return "\n\n".join(parts)
 
 
@@ -417,6 +480,16 @@ def left_out_table(fit: Record) -> str:
     return markdown(head, rows)
 
 
+def origins_table() -> str:
+    """Return the errors and the coverage of intervals that were calibrated on the other origins."""
+    head = ["origin left out of the interval", "alignments", "mean error, points", "in the interval"]
+    rows = [
+        [name, str(each["alignments"]), f"{each['error']:.1f}", f"{100 * each['covered']:.0f} %"]
+        for name, each in CALIBRATION.origins.items()
+    ]
+    return markdown(head, rows)
+
+
 def _worst(error: Record) -> str:
     return f"{error['worst']:.3f} ({error['worst_mean_of_seeds']:.3f})"
 
@@ -426,8 +499,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.judgement", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("groups", nargs="*", default=["unrelated", "related"], help="unrelated, related, or both")
+    parser.add_argument("groups", nargs="*", default=list(GROUPS), help=f"some of {', '.join(GROUPS)}")
     parser.add_argument("--unrelated", type=int, default=1200, help="number of unrelated pairs")
+    parser.add_argument("--others", type=int, default=200, help="number of cases of items, contradicted and apart each")
     parser.add_argument("--seeds", type=int, default=2, help="seeds of unchanged related pairs")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     parser.add_argument("--workers", type=int, default=1, help="number of processes")
@@ -437,6 +511,9 @@ def main() -> None:
     made: dict[str, Callable[[], Iterable[Case]]] = {
         "unrelated": lambda: unrelated_cases(options.unrelated),
         "related": lambda: related_cases(options.seeds),
+        "items": lambda: drawn_cases("items", FAMILIES, options.others, {"order": "none"}),
+        "contradicted": lambda: drawn_cases("contradicted", list(CONTRADICTED), options.others, {}),
+        "apart": lambda: drawn_cases("apart", list(APART), options.others, {}),
     }
     cases = [case for group in options.groups for case in made[group]()]
     run_all(cases, options.device, options.workers, options.output, options.limit)

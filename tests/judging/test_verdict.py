@@ -26,6 +26,7 @@ from qwp.judging.verdict import (
     unjudged,
 )
 from qwp.maps.procrustes import Maps, orthogonality_error, polar, reweighted
+from qwp.search.calibration import CALIBRATION
 from qwp.spaces.normalization import fit
 from qwp.stages.agreement import Agreement, agreement, both_ways, per_word_ratio, random_rotation, translations
 from qwp.stages.refinement import WEIGHTED, CslsRefinement
@@ -229,6 +230,8 @@ def test_only_what_was_measured_is_reported() -> None:
     scores = (null_score, Agreement(10, 0.5, 0.25), Agreement(10, 0.5, 0.3))
     some = decide(2000, held, held, held, NullDistribution(scores, hits=1), None)
     assert some.null_exceedances == 2
+    assert (one.p_value, some.p_value) == (1 / 1295, CALIBRATION.p_value(some.ratio))
+    assert decide(2000, held, held, held, NullDistribution(scores), None, ordered=False).p_value is None
     assert "better than 1 of 3 null runs. 1 null run found this map; the random rotation is scored instead." in (
         some.explanation
     )

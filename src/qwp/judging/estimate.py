@@ -25,6 +25,7 @@ from qwp import arrays
 from qwp.arrays import Array, Floats, Ints, LRUCache
 from qwp.maps.procrustes import Maps
 from qwp.search import confidence, retrieval
+from qwp.search.calibration import CALIBRATION
 from qwp.search.confidence import CANDIDATES, Scale, SearchFigures, log_odds
 from qwp.search.retrieval import Retriever
 from qwp.stages.refinement import WEIGHTED
@@ -44,12 +45,11 @@ class EstimateSettings:
     """The same on a GPU."""
     bands: tuple[int, ...] = (1000, 5000)
     """The estimate is also given for the words up to these ranks, and beyond."""
-    dictionary_shift: float = 0.19
+    dictionary_shift: float = CALIBRATION.dictionary_shift
     """Words of dictionaries are right more often than others of the same rank, by this much in log-odds: names, for
-    one, are not in dictionaries. Fitted by benchmarks/confidence.py."""
-    half_width: float = 0.44
-    """Half-width of the interval in log-odds: 1.645 standard deviations of the error on languages left out of the fit.
-    Fitted by benchmarks/confidence.py."""
+    one, are not in dictionaries."""
+    half_width: float = CALIBRATION.half_width
+    """Half-width of the 90 % interval in log-odds."""
 
 
 SETTINGS = EstimateSettings()
@@ -127,17 +127,13 @@ def estimate(
     return Estimate(Share.of(probabilities), bands, scale, len(rows))
 
 
-_CALIBRATED_WORDS, _CALIBRATED_DIMENSIONS = 1000, (50, 300)
-"""Fewest words and range of dimensions of the alignments behind the weights and the interval."""
-
-
 def outside_calibration(x: Array, y: Array, *, ordered: bool) -> list[str]:
     """Return why the estimate of x (n, d) and y (m, d) cannot be trusted; empty within the calibration range."""
     words, dimensions = min(x.shape[0], y.shape[0]), x.shape[1]
-    low, high = _CALIBRATED_DIMENSIONS
+    low, high = CALIBRATION.dimensions
     reasons = {
         "unordered items": not ordered,
-        f"fewer than {_CALIBRATED_WORDS:,} words": words < _CALIBRATED_WORDS,
+        f"fewer than {CALIBRATION.fewest_words:,} words": words < CALIBRATION.fewest_words,
         f"{dimensions} dimensions instead of {low} to {high}": not low <= dimensions <= high,
     }
     return [reason for reason, applies in reasons.items() if applies]

@@ -23,6 +23,7 @@ from qwp.judging.estimate import Estimate, Share, empty_estimate, estimate, outs
 from qwp.judging.measured import Measured
 from qwp.judging.null import QUICK, THOROUGH, NullDistribution, NullTest, SameMap, SearchEffort
 from qwp.maps.procrustes import Maps
+from qwp.search.calibration import CALIBRATION
 from qwp.stages.agreement import Agreement, agreement, agreement_of, per_word_ratio
 
 SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED = "succeeded", "weak", "failed", "undecided", "unjudged"
@@ -118,6 +119,8 @@ class Quality:
         null_exceedances: null runs that reach the held-out agreement of the map.
         measured: P@1 on known pairs.
         outside_calibration: why the estimate cannot be trusted; empty if it can.
+        p_value: conformal p-value of the ratio, its rank among the unrelated pairs of the calibration; None for
+            unordered items, which the calibration does not have.
 
     Results of earlier versions may lack all from `null_runs` on.
     """
@@ -140,6 +143,7 @@ class Quality:
     null_exceedances: int | None = None
     measured: Measured | None = None
     outside_calibration: list[str] = field(default_factory=list)
+    p_value: float | None = None
 
     def __repr__(self) -> str:
         return f"Quality({self.short}; {self.ratio:.2f} times the null on {self.n_words:,} words)"
@@ -234,7 +238,7 @@ def judge(
     fitted = agreement_of(test.neighbours)
     rotation = test.rotation(0)
     random = agreement(test.x, test.targets(rotation), rotation, csls_k)
-    decided = partial(decide, n, fitted, random, known=known, effort=effort)
+    decided = partial(decide, n, fitted, random, known=known, ordered=ordered, effort=effort)
     if n < 2:
         return decided(fitted, NullDistribution((random,)), empty_estimate(x.shape[1]))
     progress.step()
@@ -330,9 +334,13 @@ def decide(
     *,
     known: Measured | None = None,
     outside: Iterable[str] = (),
+    ordered: bool = True,
     effort: VerdictEffort = FULL_EFFORT,
 ) -> Quality:
-    """Return the verdict that the figures of n words lead to. outside: why the estimate cannot be trusted."""
+    """Return the verdict that the figures of n words lead to.
+
+    outside: why the estimate cannot be trusted. ordered: whether the words have an order of frequency.
+    """
     ratio = per_word_ratio(held_out, nulls.mean)
     quality = Quality(
         _verdict(n, held_out, nulls, found, known, effort),
@@ -352,6 +360,7 @@ def decide(
         null_exceedances=nulls.exceedances(held_out),
         measured=known,
         outside_calibration=list(outside),
+        p_value=CALIBRATION.p_value(ratio) if ordered else None,
     )
     return replace(quality, explanation=_explanation(quality, effort))
 

@@ -475,11 +475,12 @@ _QUALITY = Record(
         "null_exceedances": Optional(Int()),
         "measured": Optional(_MEASURED),
         "outside_calibration": ListOf(Text(), most=10),
+        "p_value": Optional(Number()),
     },
     optional=frozenset(
         {
             *("null_runs", "thorough", "null_hits", "null_deviation", "z", "estimate", "counterparts"),
-            *("null_exceedances", "measured", "outside_calibration"),
+            *("null_exceedances", "measured", "outside_calibration", "p_value"),
         }
     ),
 )

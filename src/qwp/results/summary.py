@@ -9,6 +9,7 @@ from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, UNJUDGED, WEAK, Qu
 from qwp.results.provenance import Provenance
 from qwp.results.sides import AlignedSide
 from qwp.results.translator import Translation
+from qwp.search.calibration import CALIBRATION
 from qwp.showing import html
 from qwp.showing.terminal import seconds as shown_seconds
 
@@ -105,9 +106,12 @@ def _accuracy_rows(quality: Quality) -> list[tuple[str, str]]:
 def _against_null(quality: Quality) -> str:
     """Return the ratio to the null runs, and their deviation if there are at least two."""
     found = f"{quality.ratio:.2f} times the null mean of {null_runs_in_words(quality.null_runs)}"
-    if quality.null_deviation is None or quality.null_runs < 2:
-        return found
-    return f"{found} (relative deviation {quality.null_deviation:.3f})"
+    details = []
+    if quality.null_deviation is not None and quality.null_runs > 1:
+        details.append(f"relative deviation {quality.null_deviation:.3f}")
+    if quality.p_value is not None:
+        details.append(f"p = {quality.p_value:.2g} by rank among {len(CALIBRATION.unrelated_ratios):,} unrelated pairs")
+    return f"{found} ({'; '.join(details)})" if details else found
 
 
 def times(seconds: dict[str, float]) -> str:

@@ -16,16 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp.arrays import Floats
+from qwp.search.calibration import CALIBRATION
 
 CANDIDATES = 10
 """Candidates of each word that the features compare, in both directions."""
 FAILED_FACTOR = 0.02
 """Confidences of a failed alignment are multiplied by this: hardly any of its pairs are in a dictionary."""
-# In the order of the columns of `features`. Fitted by benchmarks/confidence.py.
-WEIGHTS = (
-    *(-1.3275, -0.0259, -0.3737, 0.9256, 0.9473, 0.1975, 0.8974),
-    *(1.0956, -0.3479, 0.2186, 0.2331, 0.6836, 0.4345, 0.2955),
-)
+WEIGHTS = CALIBRATION.weights
+"""In the order of the columns of `features`."""
 # Leads are clipped to this range of spreads, so that outliers do not dominate.
 _LEAD_BOUNDS = (-3.0, 6.0)
 # Shares are clipped to this distance from 0 and 1 before the logarithm of the odds.
