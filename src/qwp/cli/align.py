@@ -176,7 +176,7 @@ class Command(AliasedCommand):
     everyday = frozenset(
         {
             *("out", "json", "help_all", "force", "src_out", "tgt_out"),
-            *("config", "resume", "quiet", "method", "seed", "device", "threads", "verdict"),
+            *("config", "resume", "quiet", "method", "seed", "device", "effort", "verdict"),
             *("max_vocab", "errors", "lexicon", "start", "via", "refine"),
         }
     )

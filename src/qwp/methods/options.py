@@ -41,6 +41,7 @@ class Options(TypedDict, total=False):
     discriminator_steps: int
     dropout: float
     dtype: Literal["float32", "float64"]
+    effort: str
     epoch_steps: int
     epochs: int
     epsilon: float

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from qwp.errors import InputError
 from qwp.maps.procrustes import Maps, orthogonality_error
+from qwp.parameters import check
 from qwp.showing.events import Progress
 from qwp.stages.agreement import from_both_sides, mean_csls_ratio, random_rotation
 from qwp.stages.init.belief_propagation import BeliefPropagation
@@ -595,3 +597,98 @@ def test_a_pool_is_restored_from_its_state() -> None:
     for one, other in zip(pool.candidates, found.candidates, strict=True):
         assert (other.record(), other.voted, other.kind) == (one.record(), one.voted, one.kind)
         assert_same(other.map, one.map)
+
+
+# --------------------------------------------------------------------------- effort
+
+# One search of few candidates, whose correct maps score 1.4 and more.
+ONE_ROUND = replace(
+    TO_THE_END,
+    profiles=Profiles(words=300),
+    fused=tuple(replace(each, words=300) for each in FUSED[:2]),
+    brief=Trial(words=300, steps=0, coreset=100, epsilon=0.05, batches=1),
+    long=Trial(words=300, steps=20, coreset=100, epsilon=0.1, batches=1),
+    rounds=1,
+    accept_ratio=1.4,
+)
+
+
+def stretched(weak: float = 0.5, n: int = 300, d: int = 16) -> Planted:
+    """Return a rotation that is hard to find: noise, and each side has the weaker half of its directions elsewhere."""
+    rng, meanings, w = np.random.default_rng(2), space(n, d, 1), rotation(d, 7)
+    sides = []
+    for first in (0, 1):
+        side = meanings.copy()
+        side[:, first::2] *= weak
+        side += 0.1 * rng.standard_normal(side.shape) / np.sqrt(d)
+        sides.append(side / np.linalg.norm(side, axis=1, keepdims=True))
+    return Planted(sides[0], sides[1] @ w, w, np.stack([np.arange(n)] * 2, axis=1))
+
+
+def test_high_effort_finds_what_normal_effort_finds_half_of_the_time() -> None:
+    problem, found = stretched(), dict[str, int]()
+    for effort in ("normal", "high"):
+        states = [search(replace(ONE_ROUND, effort=effort), problem_of(problem, seed=seed)) for seed in range(8)]
+        found[effort] = sum(problem.accuracy(state.map) > 0.6 for state in states)
+    assert found["normal"] <= 6
+    assert found["high"] >= 7
+
+
+def test_an_easy_pair_costs_the_same_with_any_effort() -> None:
+    problem = problem_of(easy())
+    results = [search(replace(ONE_ROUND, effort=each), problem) for each in ("low", "normal", "high", "1000")]
+    for each in results[1:]:
+        assert_same(each.map, results[0].map)
+        assert each.candidates == results[0].candidates
+
+
+def test_more_searches_draw_other_words_and_keep_the_candidates() -> None:
+    problem, hard = problem_of(hopeless()), replace(ONE_ROUND, accept_ratio=NEVER)
+    normal, high = search(hard, problem), search(replace(hard, effort="high"), problem)
+    assert high.candidates[: len(normal.candidates)] == normal.candidates
+    again = [f"{name}, search {number}" for number in range(2, 6) for name in NAMES[:2]]
+    assert names(high) == ["profiles", *NAMES[:2], *again]
+    scores = {each["initializer"]: each["score"] for each in high.candidates}
+    assert scores["fused 1"] != scores["fused 1, search 2"] != scores["fused 1, search 3"]
+    assert high.remark == ""
+
+
+def test_low_effort_stops_after_the_first_fused_initializers() -> None:
+    found = search(replace(TO_THE_END, effort="low"), problem_of(hopeless()))
+    assert names(found) == ["profiles", *NAMES[: len(FUSED)]]
+
+
+def test_a_time_limit_ends_the_search_and_is_reported() -> None:
+    seconds = iter(range(10_000))
+    events: list[Progress] = []
+    monitor = Monitor(events.append, clock=lambda: float(next(seconds)))
+    found = search(replace(ONE_ROUND, effort="60", accept_ratio=NEVER), problem_of(hopeless()), monitor)
+    tried = len(found.candidates)
+    assert tried >= 1
+    assert found.remark.startswith(f"The search stopped after 60 seconds and {tried} candidates")
+    figures = [each.figures for each in events if "candidates" in each.figures]
+    assert [each["candidates"] for each in figures] == sorted({each["candidates"] for each in figures})
+    left = [each["seconds_left"] for each in figures]
+    assert left == sorted(left, reverse=True)
+    ratios = [each["best_ratio"] for each in figures]
+    assert ratios[0] == found.candidates[0]["score"]
+    assert ratios == sorted(ratios)
+    # An accepted candidate ends the search before the time is over.
+    assert search(replace(ONE_ROUND, effort="1000"), problem_of(easy())).remark == ""
+
+
+def test_an_interrupted_later_search_continues_to_the_same_result() -> None:
+    problem, settings = problem_of(hopeless()), replace(ONE_ROUND, effort="high", accept_ratio=NEVER)
+    saved, monitor = saving()
+    whole = search(settings, problem, monitor)
+    state = next(each for each in saved if each.values.get("search") == 2)
+    resumed = settings(problem, state, Monitor())
+    assert_same(resumed.map, whole.map)
+    assert resumed.candidates == whole.candidates
+    assert resumed.history == whole.history
+
+
+@pytest.mark.parametrize("effort", ["maximal", "-5", "0", "nan", "inf", ""])
+def test_an_unknown_effort_is_refused(effort: str) -> None:
+    with pytest.raises(InputError, match="expected low, normal, high or a number of seconds"):
+        check(replace(TO_THE_END, effort=effort))

@@ -57,14 +57,22 @@ class Candidate:
 class Pool:
     """All candidates of a search so far.
 
-    consensus: whether two independent candidates found the same map. history: the records of the fit, with those of the
-    trials.
+    consensus: whether two independent candidates found the same map. rounds_done: of the current search. search: the
+    number of this search, counted from zero. first: the number of its first candidate. stopped: whether the time was
+    spent before a candidate was accepted. history: the records of the fit, with those of the trials.
     """
 
     candidates: tuple[Candidate, ...] = ()
     consensus: bool = False
     rounds_done: int = 0
+    search: int = 0
+    first: int = 0
+    stopped: bool = False
     history: tuple[Record, ...] = ()
+
+    def next_search(self) -> Pool:
+        """Return the pool at the beginning of the next search."""
+        return replace(self, rounds_done=0, search=self.search + 1, first=len(self.candidates))
 
     def with_new(self, *new: Candidate) -> Pool:
         """Return the pool with more candidates."""
@@ -78,7 +86,8 @@ class Pool:
         """Return the maps of the candidates, (t, d, d), and all other values but the history as plain JSON types."""
         maps = arrays.namespace(self.candidates[0].map).stack([each.map for each in self.candidates])
         records = [{**each.record(), "voted": each.voted, "kind": each.kind} for each in self.candidates]
-        return maps, {"candidates": records, "consensus": self.consensus, "rounds_done": self.rounds_done}
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        return maps, {"candidates": records, **plain}
 
     @classmethod
     def restored(cls, maps: Array, values: Mapping[str, Any]) -> Pool:
@@ -95,7 +104,11 @@ class Pool:
             )
             for number, record in enumerate(values["candidates"])
         )
-        return cls(found, values["consensus"], values["rounds_done"])
+        return cls(found, **{name: values[name] for name in _PLAIN})
+
+
+_PLAIN = ("consensus", "rounds_done", "search", "first")
+# The fields of a pool that are saved as they are.
 
 
 @dataclass(frozen=True, kw_only=True)
