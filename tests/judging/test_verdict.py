@@ -423,6 +423,15 @@ def test_the_verdict_leads_with_the_measured_accuracy() -> None:
     seen = judged(BEATS, known(1, 100, 0.6, held_out=False)).explanation
     start = "Failed: 1 % of the 100 known pairs that the fit used are ranked first (0-5 %), no more than by chance"
     assert seen.startswith(start)
+    # A measurement far below the estimate is worth a look.
+    surer = replace(empty_estimate(100), overall=Share(0.79, 0.7, 0.86))
+    held, null_scores = Agreement(10, 0.5, 0.25), (Agreement(10, 0.5, 0.1),)
+    doubtful, fine = (
+        decide(2000, held, held, held, NullDistribution(null_scores), surer, known=known(hits, 122)).explanation
+        for hits in (6, 95)
+    )
+    assert "Without the known pairs, the estimate would be 79 % (70-86). Check that the known pairs belong" in doubtful
+    assert "Check" not in fine
     # High figures on pairs that the fit saw are not worth a sentence.
     assert "known pairs" not in judged(BEATS, known(90, 100, held_out=False)).explanation
 

@@ -390,11 +390,18 @@ def _verdict(
 # --------------------------------------------------------------------------- explaining
 
 
+_CHECK_PAIRS = "Check that the known pairs belong to these two spaces, in this direction and this order of words."
+
+
 def _explanation(quality: Quality, effort: VerdictEffort) -> str:
     """Return the verdict in sentences. The first one says how much is right, or why that is unknown."""
     confirmed = _confirmed(quality.measured, effort.criteria)
     lead = f"{quality.verdict.capitalize()}: {_lead(quality, effort, confirmed)}."
     sentences = [lead, *_null_sentences(quality, effort, confirmed)]
+    share, known = quality.trusted, quality.measured
+    contradicted = share is not None and known is not None and known.held_out and known.high < share.low
+    if contradicted and quality.verdict != FAILED:
+        sentences += [f"Without the known pairs, the estimate would be {share}.", _CHECK_PAIRS]
     if quality.verdict == WEAK:
         sentences.append("Use it as an initialization, not as a dictionary.")
     if quality.verdict == FAILED:
@@ -456,7 +463,7 @@ def _null_sentences(quality: Quality, effort: VerdictEffort, confirmed: bool | N
 
 def _advice(confirmed: bool | None) -> str:
     if confirmed is False:
-        return "Check that the known pairs belong to these two spaces, in this direction and this order of words."
+        return _CHECK_PAIRS
     return (
         "Try another initialization (identical strings, a seed lexicon), more words, or vectors from more similar text."
     )
