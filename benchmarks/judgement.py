@@ -20,7 +20,7 @@ import multiprocessing
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -434,7 +434,7 @@ def tables(found: Sequence[Record]) -> str:
     """Return the tables of the records and of the last fit of the confidence."""
     whole = [r for r in found if "error" not in r]
     related = [r for r in select(whole, group="related") if (r["covered"] or 0) >= FEWEST_COVERED]
-    parts = [unrelated_table(select(whole, group="unrelated")), related_table(related)]
+    parts = [unrelated_table(select(whole, group="unrelated")), p_values_table(whole), related_table(related)]
     if CONFIDENCE.exists():
         parts.append(left_out_table(json.loads(CONFIDENCE.read_text("utf-8"))))
         parts.append(origins_table())
@@ -478,6 +478,25 @@ def left_out_table(fit: Record) -> str:
             ]
         )
     return markdown(head, rows)
+
+
+def left_out_p_values(found: Sequence[Record]) -> dict[str, Floats]:
+    """Return the p-values of the unrelated pairs of each kind, calibrated on the pairs of all other kinds."""
+    pairs = [(record["task"], record["ratio"]) for record in select(found, group="unrelated") if "error" not in record]
+    p_values = {}
+    for kind in FAMILIES:
+        others = replace(CALIBRATION, unrelated_ratios=tuple(sorted(ratio for name, ratio in pairs if name != kind)))
+        p_values[kind] = np.asarray([others.p_value(ratio) for name, ratio in pairs if name == kind])
+    return p_values
+
+
+def p_values_table(found: Sequence[Record]) -> str:
+    """Return how often p-values of kinds that were left out of the calibration are at most some levels."""
+    levels = (0.01, 0.05, 0.5)
+    p_values = {kind: values for kind, values in left_out_p_values(found).items() if len(values)}
+    p_values["all"] = np.concatenate(list(p_values.values()))
+    rows = [[kind, *(f"{100 * np.mean(p <= level):.0f} %" for level in levels)] for kind, p in p_values.items()]
+    return markdown(["kind left out of the calibration", *(f"p at most {level:g}" for level in levels)], rows)
 
 
 def origins_table() -> str:

@@ -3,7 +3,8 @@
 Each function takes the argument of a generator, which is empty.
 
 `growth` shows the time of CSLS and of coresets against the number of words, `coreset_scores` the tables of
-docs/results.md against the size of the coresets, and `coreset_premise` what `benchmarks.coreset_study` has measured.
+docs/results.md against the size of the coresets, `coreset_premise` what `benchmarks.coreset_study` has measured, and
+`null_p_values` the p-values of unrelated pairs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
-from benchmarks import coreset_study
+from benchmarks import coreset_study, judgement
 from benchmarks.records import FOLDER, read_records, select
 from benchmarks.run import RESULTS
 from qwp.experiments.paper import AVERAGE, published
@@ -272,3 +273,29 @@ def _distance_error(record: _Record) -> float:
 
 def _part(name: str) -> Callable[[_Record], float]:
     return lambda record: float(record["true"][name])
+
+
+# --------------------------------------------------------------------------- p-values of unrelated pairs
+
+
+def null_p_values(_: str = "") -> str:
+    """Draw how often the p-value of an unrelated pair is at most a level, if its kind is not in the calibration."""
+    by_kind = judgement.left_out_p_values(read_records(judgement.RESULTS)).values()
+    p_values = [values.tolist() for values in by_kind if len(values)]
+    levels = (1, 2, 5, 10, 20, 50, 100)
+
+    def shares(values: list[float]) -> list[float]:
+        return [100 * sum(value <= level / 100 for value in values) / len(values) for level in levels]
+
+    pooled = shares([value for values in p_values for value in values])
+    worst = [max(each) for each in zip(*map(shares, p_values), strict=True)]
+    lines = {
+        "all kinds": Line(_COLOURS[0], list(zip(levels, pooled, strict=True))),
+        "worst kind": Line(_COLOURS[1], list(zip(levels, worst, strict=True))),
+        "exact": Line(_COLOURS[4], list(zip(levels, levels, strict=True)), dashed=True),
+    }
+    summary = "Share of unrelated pairs with a p-value of at most the level, each kind left out of the calibration"
+    panel = Panel(
+        "p-values of unrelated pairs", "level, %", "pairs with p at most the level, %", list(lines.values()), True
+    )
+    return draw(summary, [panel], [(name, line.colour) for name, line in lines.items()])

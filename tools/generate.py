@@ -33,6 +33,7 @@ FILES: dict[str, Generator] = {
     "docs/images/data-path.svg": drawings.data_path,
     "docs/images/growth.svg": charts.growth,
     "docs/images/coresets-premise.svg": charts.coreset_premise,
+    "docs/images/null-p-values.svg": charts.null_p_values,
 }
 
 # A marker is a line of its own, so that documents can mention markers.

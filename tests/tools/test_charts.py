@@ -47,7 +47,8 @@ def test_ticks_are_round_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chart", "panels"), [(charts.growth, 2), (charts.coreset_scores, 2), (charts.coreset_premise, 3)]
+    ("chart", "panels"),
+    [(charts.growth, 2), (charts.coreset_scores, 2), (charts.coreset_premise, 3), (charts.null_p_values, 1)],
 )
 def test_the_charts_of_the_documents_are_drawn_from_the_records(chart: object, panels: int) -> None:
     assert callable(chart)

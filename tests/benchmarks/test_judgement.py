@@ -1,0 +1,32 @@
+"""The cases of the benchmark of verdicts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks import judgement
+from benchmarks.records import read_records
+
+
+def test_wrong_lexicons_are_wrong() -> None:
+    right = {kind: sum(a == b for a, b in judgement.wrong_lexicon(kind, 400).pairs) for kind in judgement.CONTRADICTED}
+    assert right == {"shifted rows": 50, "reversed rows": 0}
+
+
+def test_cases_of_a_group_take_their_kinds_in_turns() -> None:
+    cases = list(judgement.drawn_cases("items", list(judgement.NOISE), 8, {"order": "none"}))
+    assert [case.task for case in cases] == [*judgement.NOISE, *judgement.NOISE]
+    assert len({case.seed for case in cases}) == 8
+    assert cases == list(judgement.drawn_cases("items", list(judgement.NOISE), 8, {"order": "none"}))
+    x, y = judgement.unrelated_spaces(cases[0])
+    assert x.shape == y.shape
+    assert f"{x.shape[0]} x {x.shape[1]}" == cases[0].label
+
+
+def test_p_values_of_unseen_kinds_are_uniform_on_the_whole() -> None:
+    """docs/judgement.md has the figures of each kind, of which some exceed their level."""
+    pooled = np.concatenate(list(judgement.left_out_p_values(read_records(judgement.RESULTS)).values()))
+    assert len(pooled) == 1294
+    for level in (0.01, 0.05, 0.5):
+        assert np.mean(pooled <= level) == pytest.approx(level, rel=0.25)
