@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from qwp.migration.convert import Conversion
 from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings
 from tests.cli.conftest import leftovers, qwp
@@ -56,6 +57,22 @@ def test_a_no_go_writes_nothing_and_exits_with_3(old: Path, new: Path, tmp_path:
     assert not (tmp_path / "x.npz").exists()
     assert qwp(*args, "--force").code == 3
     assert (tmp_path / "x.npz").exists()
+
+
+def test_an_interrupt_tells_how_to_continue(
+    old: Path, new: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*args: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    args = ("migrate", old, new, "--out", tmp_path / "x.npz")
+    with monkeypatch.context() as patched:
+        patched.setattr(Conversion, "_save_progress", stop)
+        ran = qwp(*args)
+    assert ran.code == 130
+    assert "x.npz is not written; the same command continues" in ran.err
+    assert qwp(*args).code == 0
+    assert not leftovers(tmp_path)
 
 
 @pytest.mark.parametrize(

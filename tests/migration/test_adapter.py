@@ -79,7 +79,7 @@ def test_ten_lines_of_numpy_apply_a_saved_adapter(tmp_path: Path) -> None:
 
 
 def test_bad_adapters_are_explained(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"expected one that ends in \.npz or \.json"):
+    with pytest.raises(InputError, match=r"expected one that ends in \.npz, \.json, \.onnx"):
         fit("ridge", TEXTS.old, TEXTS.new).save(tmp_path / "a.bin")
     (tmp_path / "a.npz").write_bytes(b"PK")
     (tmp_path / "a.json").write_text(json.dumps({"matrix": [[1.0]], "kind": "ridge"}))

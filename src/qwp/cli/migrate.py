@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +28,9 @@ class Targets:
     out: Path | None = option(
         "Convert the old vectors into this file, a vector file or a table.", flags=("--out", "-o")
     )
-    adapter: Path | None = option("Leave the old vectors, and write a map for queries of the new model (.npz, .json).")
+    adapter: Path | None = option(
+        "Leave the old vectors, and write a map for queries of the new model (.npz, .json, .onnx)."
+    )
     least: float = option('Recall@10 on held-out pairs that is a "go".', "SHARE", LEAST_RECALL, least=0, most=1)
     force: bool = option('Write after a "no-go", too.', default=False)
     json: options.Json = False
@@ -72,7 +76,7 @@ def command(
     from qwp.showing.bar import words_bar
 
     files = FileOptions(reading.arguments(), asdict(writing) if targets.out is not None else {})
-    with words_bar(quiet=targets.json) as bar:
+    with _kept_when_interrupted(targets.out), words_bar(quiet=targets.json) as bar:
         task = bar.add_task(f"converting {old}", total=None)
         done = migrate(
             old,
@@ -94,6 +98,17 @@ def command(
         if done.out is None and (targets.out or targets.adapter):
             terminal.note("nothing was written; --force writes it nevertheless")
         raise typer.Exit(EXIT_FAILED)
+
+
+@contextmanager
+def _kept_when_interrupted(out: Path | None) -> Iterator[None]:
+    """Tell how an interrupted conversion continues."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if out is None:
+            raise
+        raise console.interrupted(error, f"interrupted: {out} is not written; the same command continues") from None
 
 
 def _json(done: Migration) -> dict[str, Any]:

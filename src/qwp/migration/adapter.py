@@ -20,12 +20,13 @@ from qwp import arrays
 from qwp.arrays import AnyFloats
 from qwp.errors import InputError
 from qwp.maps.procrustes import least_squares, procrustes
+from qwp.migration import onnx
 from qwp.results.alignment import Alignment
 from qwp.spaces.embeddings import Side
 from qwp.spaces.io.files import atomic_write
 
 KINDS = ("orthogonal", "residual", "ridge")
-FILE_TYPES = (".npz", ".json")
+FILE_TYPES = (".npz", ".json", ".onnx")
 _ARRAYS = ("matrix", "offset")
 _MOST_PAIRS = 50_000
 """Pairs of an alignment to fit an adapter to: enough for 4,096 dimensions."""
@@ -69,12 +70,14 @@ class Adapter:
         return {"matrix": self.matrix, "offset": self.offset}
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the adapter into a file that ends in .npz or .json."""
+        """Write the adapter into a file that ends in .npz, .json or .onnx."""
         target = Path(path)
-        _check_suffix(target)
+        check_suffix(target)
         with atomic_write(target) as file:
             if target.suffix == ".npz":
                 np.savez(file, matrix=self.matrix, offset=self.offset, kind=np.array(self.kind))
+            elif target.suffix == ".onnx":
+                file.write(onnx.model(self.matrix, self.offset))
             else:
                 lists = {name: part.tolist() for name, part in self._parts().items()}
                 file.write(json.dumps({"kind": self.kind, **lists}).encode())
@@ -84,7 +87,9 @@ class Adapter:
     def load(cls, path: str | PathLike[str]) -> Adapter:
         """Read an adapter that `save` wrote."""
         source = Path(path)
-        _check_suffix(source)
+        check_suffix(source)
+        if source.suffix == ".onnx":
+            raise InputError(f"{source} is written for other programs; expected .npz or .json to read an adapter from")
         try:
             if source.suffix == ".npz":
                 with np.load(source, allow_pickle=False) as stored:
@@ -127,9 +132,10 @@ class Adapter:
         return adapter
 
 
-def _check_suffix(path: Path) -> None:
+def check_suffix(path: Path) -> None:
+    """Raise an InputError unless an adapter can be written into a file of this name."""
     if path.suffix not in FILE_TYPES:
-        raise InputError(f"{path} is no name for an adapter, expected one that ends in {' or '.join(FILE_TYPES)}")
+        raise InputError(f"{path} is no name for an adapter, expected one that ends in {', '.join(FILE_TYPES)}")
 
 
 def mutual_pairs(alignment: Alignment) -> tuple[AnyFloats, AnyFloats]:

@@ -16,7 +16,7 @@ from qwp.errors import InputError, one_of
 from qwp.judging.verdict import SUCCEEDED
 from qwp.methods import make_aligner
 from qwp.methods.options import Options
-from qwp.migration.adapter import FILE_TYPES, Adapter, mutual_pairs
+from qwp.migration.adapter import Adapter, check_suffix, mutual_pairs
 from qwp.migration.convert import Conversion
 from qwp.migration.measure import Candidate, Recall, candidates, choose, recall, seconds_per_query
 from qwp.migration.sources import FileOptions, Source, all_ids, as_source, known_pairs, vectors_of
@@ -122,7 +122,7 @@ def migrate(
         new: vectors of the new model, of the same items, of some of them or of others.
         pairs: ids of the same item in both; by default the ids in common. An empty list uses none of them.
         out: the file to write. The old one is never changed.
-        adapter: the adapter file to write, .npz or .json.
+        adapter: the adapter file to write, .npz, .json or .onnx.
         least: recall@10 on held-out pairs that counts as "go".
         force: write after a "no-go", too.
         seed: of the held-out pairs and the alignment.
@@ -134,7 +134,8 @@ def migrate(
         raise InputError("out and adapter were both given; expected one: documents are converted, or queries are")
     convert: Converted = "documents" if adapter is None else "queries"
     if adapter is not None:
-        _check_adapter_file(Path(adapter))
+        check_folder(Path(adapter))
+        check_suffix(Path(adapter))
     files = files or FileOptions()
     sources = as_source(old, "src", files.reading), as_source(new, "tgt", files.reading)
     given = None if pairs is None else _given_pairs(pairs)
@@ -160,12 +161,6 @@ def migrate(
 def _given_pairs(pairs: PairsOfWords) -> list[tuple[str, str]]:
     empty = not isinstance(pairs, (str, PathLike, Lexicon)) and not len(list(pairs))
     return [] if empty else list(Lexicon.of(pairs))
-
-
-def _check_adapter_file(path: Path) -> None:
-    check_folder(path)
-    if path.suffix not in FILE_TYPES:
-        raise InputError(f"{path} is no name for an adapter, expected one that ends in {' or '.join(FILE_TYPES)}")
 
 
 def _converted(
