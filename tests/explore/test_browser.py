@@ -219,6 +219,20 @@ def test_lines_colours_hubs_and_the_lasso(explorer: Explorer, page: Any) -> None
         page.mouse.move(x, y, steps=3)
     page.mouse.up()
     expect(at(page, "lassoed")).to_have_text(re.compile(r"[\d,]+ words"))
+    dimmed = page.evaluate(NOT_BLANK)[1]
+    page.keyboard.press("Escape")
+    expect(at(page, "panel")).to_be_hidden()
+    assert page.evaluate(NOT_BLANK)[1] != dimmed
+
+
+def test_the_map_is_searched_without_accents_and_says_what_it_shows(explorer: Explorer, page: Any) -> None:
+    page.goto(explorer.address("#/map"))
+    expect(page.locator(".map[data-ready=yes]")).to_be_visible()
+    expect(at(page, "near")).to_contain_text(re.compile(r"\d+ % of mutual pairs are among each other's 10 nearest"))
+    at(page, "map-search").fill("DIA")
+    expect(page.locator("#on-the-map option").first).to_be_attached()
+    page.keyboard.press("Enter")
+    expect(at(page, "panel-word")).to_be_visible()
 
 
 def test_the_table_is_filtered_and_sorted(explorer: Explorer, page: Any) -> None:

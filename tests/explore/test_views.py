@@ -132,6 +132,22 @@ def test_the_points_of_the_map(workspace: Workspace) -> None:
     assert max(shown["src"]["x"] + shown["tgt"]["y"]) <= shown["grid"]
 
 
+def test_pairs_that_are_near_on_the_map_are_counted(workspace: Workspace) -> None:
+    found = pairs_of(workspace)
+    same = np.random.default_rng(0).random((400, 2))
+    mutual = found.mutual
+    tgt = np.zeros((400, 2))
+    tgt[found.best_positions[mutual]] = same[mutual]
+    tgt[np.setdiff1d(np.arange(400), found.best_positions[mutual])] = 9.0
+    assert views.near_on_map(found, {"src": same, "tgt": tgt}) == 1.0
+    by_chance = np.random.default_rng(1).random((400, 2))
+    near = views.near_on_map(found, {"src": same, "tgt": by_chance})
+    assert near is not None
+    assert near < 0.1
+    none = replace(found, mutual=np.zeros_like(mutual))
+    assert views.near_on_map(none, {"src": same, "tgt": tgt}) is None
+
+
 def test_about_has_verdict_curves_provenance_and_score(workspace: Workspace) -> None:
     found = views.about(workspace)
     assert found["quality"]["verdict"] == "succeeded"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from qwp import arrays
 from qwp.arrays import AnyFloats, Ints
@@ -27,6 +28,8 @@ _NEIGHBOURS = 10
 _BACK = 3
 # Resolution of the map: finer positions are not visible on any screen.
 _GRID = 20_000
+# A pair is near on the map if each word is among so many nearest of the other.
+_AMONG = 10
 # Characters of a text on the map.
 _MAP_TEXT = 120
 
@@ -459,6 +462,8 @@ def points(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, AnyF
     return {
         "grid": _GRID,
         "categories": categories,
+        "near": near_on_map(pairs, positions),
+        "among": _AMONG,
         "hub": HUB,
         "src": {
             **_map_words(workspace, pairs, positions, "src"),
@@ -477,6 +482,24 @@ def points(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, AnyF
             "right": np.where(mutual, right[partner], 0).tolist(),
         },
     }
+
+
+def near_on_map(pairs: PairTable, positions: Mapping[Side, AnyFloats]) -> float | None:
+    """Return the share of mutual pairs whose words are among each other's 10 nearest on the map; None without pairs.
+
+    positions: of the words on the map, (n, 2) and (m, 2).
+    """
+    rows = np.flatnonzero(pairs.mutual & (pairs.best_positions >= 0))
+    if not len(rows):
+        return None
+    src, tgt = positions["src"], positions["tgt"]
+    ends = src[rows], tgt[pairs.best_positions[rows]]
+    apart = np.linalg.norm(ends[0] - ends[1], axis=1)
+    within = [
+        cKDTree(other_side).query(own, k=[min(_AMONG, len(other_side))])[0][:, 0]
+        for own, other_side in zip(ends, (tgt, src), strict=True)
+    ]
+    return float(np.mean((apart <= within[0]) & (apart <= within[1])))
 
 
 def _names(workspace: Workspace, side: Side, rows: Ints) -> list[str]:

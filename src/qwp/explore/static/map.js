@@ -71,8 +71,16 @@ function started(holder, data, address) {
   const lassoButton = button("lasso", "Lasso", "draw around words (l), or drag with Shift", () => set({ lasso: !state.lasso }));
   const colorings = choice("Colour", "color", colorings_.filter(([name]) => lexicon || name !== "right"), state.color, (color) => set({ color }));
   const find = el("input", { type: "search", "data-search": true, "data-testid": "map-search", "aria-label": "Find a word on the map", placeholder: "Find on the map", autocomplete: "off" });
+  const list = el("datalist", { id: "on-the-map" });
+  find.setAttribute("list", "on-the-map");
+  find.addEventListener("input", async () => {
+    const typed = find.value.trim();
+    if (!typed) return;
+    const answers = await Promise.all(["src", "tgt"].map((side) => get("complete", { a: current().id, side, q: typed, n: 5 })));
+    show(list, answers.flatMap(({ words }, place) => words.map((word) => el("option", { value: word, label: [data.src.name, data.tgt.name][place] }))));
+  });
   find.addEventListener("keydown", (event) => { if (event.key === "Enter") seek(find.value.trim()); });
-  const controls = el("div", { class: "controls" }, find, colorings,
+  const controls = el("div", { class: "controls" }, find, list, colorings,
     choice("Show", "shown", SHOWN.filter(([name]) => lexicon || name !== "wrong"), state.show, (value) => set({ show: value })), linesButton, lassoButton,
     button("zoom-in", "+", "zoom in (+)", () => zoom(1.6)), button("zoom-out", "−", "zoom out (−)", () => zoom(1 / 1.6)),
     button("home", "All", "all of it (0)", home), button("picture", "PNG", "download a picture", picture));
@@ -81,11 +89,14 @@ function started(holder, data, address) {
   let points;
   try { points = new Points(canvas); } catch (error) { show(stage, el("div", { class: "veil error", "data-testid": "map-error" }, error.message)); return () => {}; }
   points.setPlaces(xy);
+  // Both sides take turns, rare ones first, so that neither hides the other and frequent ones are on top.
+  const order = Array.from({ length: all }, (_, i) => i).sort((a, b) => at(b) - at(a) || a - b);
+  points.setOrder(Uint32Array.from(order));
   const grid = gridOf(xy, all);
   const context = labels.getContext("2d");
 
   // ---------------------------------------------------------------- colours and sizes
-  let palette = {};
+  let palette = {}, chosen = null;  // chosen: what the lasso holds; the rest is dimmed
   function colorsOf() {
     const styles = getComputedStyle(document.documentElement);
     const rgb = (name) => { context.fillStyle = styles.getPropertyValue(name).trim(); const hex = context.fillStyle; return [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)); };
@@ -121,7 +132,7 @@ function started(holder, data, address) {
   function looks() {
     const colors = new Uint8Array(4 * all), sizes = new Float32Array(all);
     for (let i = 0; i < all; i += 1) {
-      const good = fits(i), known = state.color === "language" || colorOf(i) !== palette.soft;
+      const good = fits(i) && (!chosen || chosen.has(i)), known = state.color === "language" || colorOf(i) !== palette.soft;
       colors.set(colorOf(i), 4 * i);
       colors[4 * i + 3] = good ? (known ? 215 : 90) : 18;
       const often = 1 + 1.6 / (1 + at(i) / 300);
@@ -132,6 +143,11 @@ function started(holder, data, address) {
     drawLegend();
   }
   function drawLegend() {
+    const note = data.near === null ? null : el("p", { class: "small", "data-testid": "near" }, `${percent(data.near)} of mutual pairs are among each other's ${data.among} nearest here. The layout draws pairs together, so that both sides mix says nothing by itself.`);
+    drawColors();
+    if (note) legend.append(note);
+  }
+  function drawColors() {
     const dot = (color, text) => { const node = el("span", { class: "dot" }); node.style.background = `rgb(${color})`; return [node, text]; };
     if (state.color === "language") show(legend, dot(palette.src, data.src.name), dot(palette.tgt, data.tgt.name));
     else if (state.color === "right") show(legend, dot(palette.yes, "in the lexicon"), dot(palette.other, "lexicon has other translations"), dot(palette.soft, "word not in the lexicon"));
@@ -390,6 +406,7 @@ function started(holder, data, address) {
   function lassoed(polygon) {
     const inside = [];
     for (let i = 0; i < all; i += 1) if (fits(i) && within(polygon, xy[2 * i], xy[2 * i + 1])) inside.push(i);
+    chosen = inside.length ? new Set(inside) : null;
     set({ lasso: false });
     if (!inside.length) { toast("no word in there"); return; }
     const src = inside.filter((i) => i < n), pairs = inside.filter((i) => i < n && own(i).mutual[at(i)] && inside.includes(partnerOf(i)));
@@ -399,15 +416,30 @@ function started(holder, data, address) {
     show(panel, el("h2", { "data-testid": "lassoed" }, `${whole(inside.length)} ${current().noun}`),
       el("p", { class: "muted small" }, `${whole(src.length)} of ${data.src.name}, ${whole(inside.length - src.length)} of ${data.tgt.name}; ${whole(pairs.length)} mutual pairs inside`, sure === null ? "" : `; mean confidence ${percent(sure)}`),
       el("ul", {}, listed.map((i) => el("li", {}, el("a", { href: link("word", { side: sideOf(i) === "src" ? undefined : "tgt", w: wordAt(i) }) }, wordOf(wordAt(i), sideOf(i))), el("span", { class: "muted" }, partnerOf(i) < 0 ? "" : short(textAt(partnerOf(i))))))),
-      el("p", {}, el("button", { type: "button", onclick: () => { panel.hidden = true; draw(); } }, "Close")));
+      el("p", {}, el("button", { type: "button", onclick: () => release() }, "Close")));
     requestAnimationFrame(() => moved());
   }
-  function seek(text) {
+  function release() {
+    chosen = null;
+    panel.hidden = true;
+    set({});
+  }
+  async function seek(text) {
+    if (!text) return;
     const wanted = text.toLowerCase();
     const where = (side) => { const exact = side.words.indexOf(text); return exact >= 0 || !side.texts ? exact : side.texts.findIndex((each) => each.toLowerCase().includes(wanted)); };
     const index = [where(data.src), where(data.tgt)];
     const i = index[0] >= 0 ? index[0] : index[1] >= 0 ? n + index[1] : -1;
-    if (i < 0) { toast(`${text} is not on the map`, true); return; }
+    if (i < 0) {
+      const found = (await Promise.all(["src", "tgt"].map((side) => get("complete", { a: current().id, side, q: text, n: 1 })))).flatMap(({ words }, place) => words.map((word) => [place, word]));
+      const hit = found.map(([place, word]) => { const k = data[["src", "tgt"][place]].words.indexOf(word); return k < 0 ? -1 : place * n + k; }).find((k) => k >= 0);
+      if (hit === undefined) { toast(`${text} is not on the map`, true); return; }
+      goTo(hit);
+      return;
+    }
+    goTo(i);
+  }
+  function goTo(i) {
     Object.assign(state, { x: xy[2 * i], y: xy[2 * i + 1], z: Math.max(state.z, 12) });
     choose(i);
     moved();
@@ -440,7 +472,7 @@ function started(holder, data, address) {
     ArrowLeft: () => pan(step, 0), ArrowRight: () => pan(-step, 0), ArrowUp: () => pan(0, step), ArrowDown: () => pan(0, -step),
     "+": () => zoom(1.4), "=": () => zoom(1.4), "-": () => zoom(1 / 1.4), 0: home, e: () => set({ lines: !state.lines }), l: () => set({ lasso: !state.lasso }),
     c: () => { const names = colorings_.map(([name]) => name).filter((name) => lexicon || name !== "right"); const next = names[(names.indexOf(state.color) + 1) % names.length]; colorings.querySelector("select").value = next; set({ color: next }); },
-    Escape: () => choose(-1),
+    Escape: () => { if (chosen) release(); else choose(-1); },
   };
   const repaint = () => { colorsOf(); looks(); labelsAt = drawn = null; draw(); };
   const watcher = new ResizeObserver(() => moved());

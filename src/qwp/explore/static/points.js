@@ -58,7 +58,7 @@ export class Points {
     for (const [name, uniforms] of [["points", ["view", "unit"]], ["lines", ["view", "tint"]]]) {
       for (const uniform of uniforms) this.at[name][uniform] = gl.getUniformLocation(this[name], uniform);
     }
-    this.buffers = { place: gl.createBuffer(), color: gl.createBuffer(), size: gl.createBuffer(), line: gl.createBuffer() };
+    this.buffers = { place: gl.createBuffer(), color: gl.createBuffer(), size: gl.createBuffer(), line: gl.createBuffer(), order: gl.createBuffer() };
     this.count = 0;
     this.lineCount = 0;
     this.pointArray = this.vertices([["place", 2, gl.FLOAT, false], ["color", 4, gl.UNSIGNED_BYTE, true], ["size", 1, gl.FLOAT, false]]);
@@ -87,6 +87,14 @@ export class Points {
 
   /** Sets positions (x, y, x, y, ...), Float32Array. */
   setPlaces(values) { this.count = values.length / 2; this.fill("place", values); }
+  /** Sets which point is drawn when, Uint32Array: the last one is on top. */
+  setOrder(values) {
+    const { gl } = this;
+    gl.bindVertexArray(this.pointArray);
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.buffers.order);
+    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, values, gl.STATIC_DRAW);
+    gl.bindVertexArray(null);
+  }
   /** Sets colours (r, g, b, a, ...), Uint8Array, and sizes in units, Float32Array. */
   setLooks(colors, sizes) { this.fill("color", colors); this.fill("size", sizes); }
   /** Sets the ends of lines (x, y, x, y, ...), Float32Array. */
@@ -117,7 +125,7 @@ export class Points {
     gl.uniform4fv(this.at.points.view, view);
     gl.uniform1f(this.at.points.unit, unit);
     gl.bindVertexArray(this.pointArray);
-    gl.drawArrays(gl.POINTS, 0, this.count);
+    gl.drawElements(gl.POINTS, this.count, gl.UNSIGNED_INT, 0);
   }
 
   close() { this.gl.getExtension("WEBGL_lose_context")?.loseContext(); }
