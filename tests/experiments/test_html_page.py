@@ -82,6 +82,12 @@ def test_named_data_has_its_own_table() -> None:
     plan = planned(None, ["es-en", "zhang:es-en"], ["Random", "KMeans++"], [200, 500])
     records = {address.replace("en-es", "zhang:es-en"): each for address, each in known_answers().items()}
     root = parsed(page(make_report(plan, records)))
+    # One direction: the table of scores has its figure, and a map of one cell says no more.
+    assert root.findall(".//section[@id='pairs']", NAMES) == []
+    assert root.findall(".//nav/a[@href='#pairs']", NAMES) == []
+    plan = planned(None, ["es-en", "zhang:es-en", "zhang:en-es"], ["Random", "KMeans++"], [200, 500])
+    records |= {address.replace("en-es", "zhang:en-es"): each for address, each in known_answers().items()}
+    root = parsed(page(make_report(plan, records)))
     captions = [caption.text for caption in root.findall(".//section[@id='pairs']//caption", NAMES)]
     assert captions == ["zhang", "zhang"]  # one for each of two systems
 

@@ -6,6 +6,7 @@ The page is one file. Its script shows tooltips and switches between pictures; w
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -149,7 +150,10 @@ def page(report: Report) -> str:
 def _contents(report: Report) -> Markup:
     links = [(view.name, view.title) for view in report.views]
     links += [("claims", CLAIMS_TITLE)] * bool(report.claims) + [("times", "Time and score")] * _timed(report)
-    links += [("pairs", "Pairs of languages"), *[("plans", "Transport plans")] * bool(report.plans)]
+    links += [
+        *[("pairs", "Pairs of languages")] * bool(_pairs(report)),
+        *[("plans", "Transport plans")] * bool(report.plans),
+    ]
     return element("nav", *(element("a", title, href=f"#{name}") for name, title in links), aria_label="Contents")
 
 
@@ -339,7 +343,7 @@ def _pairs(report: Report) -> Markup:
 
 
 def _pair_tables(view: TableView) -> Markup:
-    scores = _by_direction(view)
+    scores = _several_a_corpus(_by_direction(view))
     if not scores:
         return Markup()
     systems = sorted(scores, key=lambda name: (-len(scores[name]), -statistics.mean(scores[name].values())))
@@ -358,6 +362,16 @@ def _chooser(label: str, choices: Sequence[tuple[str, Markup]], title: str = "")
     ]
     head = element("h3", title) if title else ""
     return element("div", head, element("label", label, " ", select), *pictures, class_="chooser")
+
+
+def _several_a_corpus(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Leave out the corpora with a single direction: the table has that figure, and a map of one cell says no more."""
+    counts = Counter(languages(way)[0] for way in {way for found in scores.values() for way in found})
+    kept = {
+        name: {way: score for way, score in found.items() if counts[languages(way)[0]] > 1}
+        for name, found in scores.items()
+    }
+    return {name: found for name, found in kept.items() if found}
 
 
 def _by_direction(view: TableView) -> dict[str, dict[str, float]]:
