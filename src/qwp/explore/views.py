@@ -28,7 +28,7 @@ _NEIGHBOURS = 10
 _BACK = 3
 # Resolution of the map: finer positions are not visible on any screen.
 _GRID = 20_000
-# A pair is near on the map if each word is among so many nearest of the other.
+# A pair is near on the map if each word is among this number of nearest words of the other.
 _AMONG = 10
 # Characters of a text on the map.
 _MAP_TEXT = 120
