@@ -279,6 +279,12 @@ def test_every_block_for_those_who_come_from_elsewhere_runs(folder: Path, quick:
     assert (folder / "vectors-es.txt").is_file()
 
 
+@pytest.mark.slow
+def test_every_step_when_no_alignment_is_found_runs(folder: Path, quick: None) -> None:
+    run_blocks(ROOT / "docs" / "no-alignment.md")
+    assert all((folder / name / "alignment.json").is_file() for name in ("longer", "over-fr", "pairs", "spelling"))
+
+
 # --------------------------------------------------------------------------- installing
 
 

@@ -26,6 +26,7 @@ from qwp.maps.pairs import RowPairs
 from qwp.maps.procrustes import Maps
 from qwp.maps.projection import Projection, unpad, within_target
 from qwp.methods import bridges
+from qwp.methods.advice import advice
 from qwp.methods.bridges import Bridge, Leg, LegStore
 from qwp.methods.settings import NONE, Composition, Supervision
 from qwp.parameters import Parameter
@@ -368,6 +369,9 @@ class Aligner:
         maps = within_target(state.maps, dims[1])
         with timed([monitor], "verdict", view.x):
             quality = self._judged(fit, replace(state, maps=maps))
+        if quality.failed and fit.problem.known is None:
+            text = f"{quality.explanation} {advice(fit.problem, options=self._alternatives(fit))}"
+            quality = replace(quality, explanation=text)
         if fit.bridges:
             quality = replace(quality, explanation=f"{quality.explanation} {bridges.remark(fit.bridges)}")
         logger.info("%s: %s", quality.verdict, quality.explanation)
@@ -396,6 +400,15 @@ class Aligner:
             bridges=[each.record() for each in fit.bridges],
         )
         return Alignment(sides[0], sides[1], quality, provenance, list(state.history))
+
+    def _alternatives(self, fit: Fit) -> list[str]:
+        """Return the options that may find an alignment where this fit did not."""
+        options = [] if fit.bridges else ["`--via FILE` with a third language"]
+        options.append("`--lexicon FILE` with 100 pairs")
+        effort = self.get_params().get("effort")
+        if "lexicon" not in self.initializers():
+            return ["`--method qwp`"]
+        return [*options, "`--effort high`"] if effort in ("low", "normal") else options
 
     def _judged(self, fit: Fit, state: State) -> Quality:
         """Return the verdict on the maps, with the remarks of the stages."""
