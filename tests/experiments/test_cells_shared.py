@@ -150,7 +150,7 @@ def other(parameter: Parameter, value: Any) -> Any:
     if parameter.type is bool:
         return not value
     if parameter.type is str:
-        return "center"
+        return {"effort": "low"}.get(parameter.name, "center")
     if value is None:
         return declared.least or 1
     return value + 1 if parameter.type is int else value * 0.5 if value else 0.5
