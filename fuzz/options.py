@@ -146,6 +146,8 @@ BASES: dict[str, list[str]] = {
     "shift": ["shift", "then.vec", "now.vec", *_TABLE],
     "data": ["data", "list", "--data", "out"],
     "experiment": ["experiment", "list"],
+    "compare": ["compare", "then.vec", "now.vec", *_TABLE],
+    "migrate": ["migrate", "then.vec", "now.vec", "--out", "out.npz", "--force"],
     "explore": ["explore", "aligned", "--max-words", "20"],
     "demo": ["demo", "--report", "out.html"],
 }

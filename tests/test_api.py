@@ -25,7 +25,7 @@ from tests.libraries import assert_close
 @pytest.mark.slow
 def test_align_many_gives_the_alignments_of_each_pair() -> None:
     pairs = [planted_embeddings(150, d=10, seed=seed) for seed in (1, 2)]
-    quick = {**QUICK, "start": "frank-wolfe", "start_steps": 10, "device": "cpu"}
+    quick = {**QUICK, "start": "frank-wolfe", "start_steps": 10, "device": "cpu", "coreset": "kmeans++"}
     events: list[tuple[int, str]] = []
 
     def note(pair: int, event: Progress) -> None:

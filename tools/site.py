@@ -41,6 +41,11 @@ def repository() -> str:
     return f"{source}/blob/main/"
 
 
+def pictures() -> str:
+    """Return the address below which the code host has the content of files, such as pictures."""
+    return repository().replace("//github.com/", "//raw.githubusercontent.com/").replace("/blob/", "/")
+
+
 # --------------------------------------------------------------------------- generated pages
 
 
@@ -186,8 +191,9 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def with_site_links(text: str) -> str:
     """Point the links into the checkout to pages of the site, or to the repository if there is no page."""
-    absolute = re.compile(_ABSOLUTE_DOCS.format(re.escape(repository())))
-    text = absolute.sub(lambda found: f"]({found['path']}{found['anchor'] or ''})", text)
+    for address in (repository(), pictures()):
+        absolute = re.compile(_ABSOLUTE_DOCS.format(re.escape(address)))
+        text = absolute.sub(lambda found: f"]({found['path']}{found['anchor'] or ''})", text)
     return _RELATIVE.sub(_from_docs, text)
 
 

@@ -230,7 +230,7 @@ def test_defaults_then_config_then_flags(problem: Problem, tmp_path: Path) -> No
         "qwp",
         "--json",
     )
-    assert ran.json["provenance"]["config"]["coreset"] == "kmeans++"
+    assert ran.json["provenance"]["config"]["coreset"] == "random"
 
 
 @pytest.mark.parametrize("kind", ["lexicon", "matrix", "identical", "identity"])
@@ -609,7 +609,7 @@ def test_a_result_of_another_version_is_refused(problem: Problem, tmp_path: Path
     assert Alignment.load(older).provenance.version == __version__
     # The files of the earlier result are removed.
     kept = {path.name for path in older.iterdir() if not path.name.startswith(("parts-", "lookup-"))}
-    assert kept == {"alignment.json"}
+    assert kept == {"alignment.json", "anchors.tsv"}
 
 
 def test_a_damaged_result_is_refused(problem: Problem, uninterrupted: Path, tmp_path: Path) -> None:

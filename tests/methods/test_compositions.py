@@ -233,7 +233,7 @@ def test_invalid_options_are_refused() -> None:
 @pytest.mark.slow
 def test_progress_reports_every_stage() -> None:
     events: list[Progress] = []
-    alignment = qwp.align(*planted_embeddings(200), progress=events.append, **QUICK)
+    alignment = qwp.align(*planted_embeddings(200), progress=events.append, coreset="kmeans++", **QUICK)
     stages = [e.stage for e in events if e.stage not in ("initialize", "coresets")]
     assert stages == ["loop"] * 30 + ["refine"] * 10 + ["verdict"] * 4
     # The coresets are drawn before the first step, and the last event reports all of them.

@@ -105,7 +105,7 @@ def test_saved_result_carries_version_config_seed_and_hashes(aligned: Alignment,
     about = index(tmp_path)["provenance"]
     assert about["version"] == qwp.__version__
     assert about["seed"] == 0
-    assert about["config"]["coreset"] == "kmeans++"
+    assert about["config"]["coreset"] == "random"
     assert [about[side]["sha256"] for side in ("src", "tgt")] == [aligned.src.sha256(), aligned.tgt.sha256()]
 
 

@@ -475,7 +475,7 @@ def expanded(schedule: Schedule) -> list[tuple[int, int]]:
 def by_the_book(kind: str, *, steps: int, k: int, epochs: int, n_max: int) -> list[tuple[int, int]]:
     """Return the steps and k of every epoch, by the definition of the schedule."""
     if kind == "budget":
-        steps = max(1, round(1000 * steps / min(k, n_max)))
+        steps = max(1, round(1000 * steps / k))
     if kind in ("fixed", "budget"):
         return [(steps, min(k, n_max))] * epochs
     return [(max(1, steps // 4**i), min(k * 2**i, n_max)) for i in range(epochs)]

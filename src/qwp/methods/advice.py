@@ -47,7 +47,8 @@ def reasons_of(problem: Problem) -> Iterator[str]:
 def effective_dimensions(x: Array) -> float:
     """Return the participation ratio of the spectrum of rows x (n, d): d for equal variances, 1 for one direction."""
     xp = arrays.namespace(x)
-    return float(xp.sum(x**2)) ** 2 / float(xp.sum((x.T @ x) ** 2))
+    total = float(xp.sum(x**2))
+    return total**2 / float(xp.sum((x.T @ x) ** 2)) if total > 0 else 1.0
 
 
 def _frequent(side: PreparedSpace) -> Array:

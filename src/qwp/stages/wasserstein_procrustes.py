@@ -81,14 +81,14 @@ class Schedule:
 def make_schedule(kind: str, *, steps: int, k: int, epochs: int, n_max: int) -> Schedule:
     """Return a schedule: `fixed` repeats one epoch, `grave` doubles k and quarters the steps (Grave et al. 2019).
 
-    `budget` repeats one epoch in which coresets of any size see as many points as `steps` coresets of 1000 points.
+    `budget` repeats one epoch in which coresets of k points see as many points as `steps` coresets of 1000 points.
 
     n_max: the size of the smaller vocabulary, which k never exceeds. A clamp is logged.
     """
     if k > n_max or (kind == "grave" and k * 2 ** min(epochs - 1, 64) > n_max):
         logger.info("coreset sizes above the %d training words are clamped to it", n_max)
     if kind == "budget":
-        steps = max(1, round(steps * BUDGET_POINTS / min(k, n_max)))
+        steps = max(1, round(steps * BUDGET_POINTS / k))
     if kind != "grave":
         return Schedule((Epochs(epochs, steps, min(k, n_max)),))
     runs: list[Epochs] = []
