@@ -30,7 +30,7 @@ _LEFT_OUT = shutil.ignore_patterns(
     ".*", "__pycache__", "*.egg-info", "build", "dist", "htmlcov", "scratch", "shared", "site"
 )
 DATA = (
-    *("py.typed", "data/demo/en.npz", "data/demo/es.npz", "data/demo/en-es.tsv"),
+    *("py.typed", "data/calibration.json", "data/demo/en.npz", "data/demo/es.npz", "data/demo/en-es.tsv"),
     *(f"experiments/configs/{name}.toml" for name in ("bench", "smoke", "table1", "table2", "table3", "table4")),
     "experiments/published/aboagye2022.toml",
     "experiments/published/claims.toml",
