@@ -21,10 +21,11 @@ from benchmarks import coreset_study, judgement
 from benchmarks.records import FOLDER, read_records, select
 from benchmarks.run import RESULTS
 from qwp.experiments.paper import AVERAGE, published
+from qwp.showing.svg import Scale, tick_step
 
 _PANEL_WIDTH, _PANEL_HEIGHT = 400, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 24, 48, 56
-_KEY_ROW, _LABEL_WIDTH = 22, 44
+_KEY_ROW, _LABEL_WIDTH, _MOST_TICKS = 22, 44, 6
 _COLOURS = ("#1f6feb", "#bc4c00", "#1a7f37", "#8250df", "#57606a")
 _STYLE = """
   text { font-family: system-ui, sans-serif; font-size: 13px; fill: #24292f; }
@@ -66,35 +67,18 @@ class Panel:
         return points + [y for line in self.lines for _, *ends in line.band for y in ends]
 
 
-@dataclass(frozen=True)
-class _Axis:
-    """An axis from `low` to `high` that spans the pixels from `first` to `last`."""
-
-    low: float
-    high: float
-    first: float
-    last: float
-    log: bool = True
-
-    def at(self, value: float) -> float:
-        """Return the pixel of a value."""
-        if not self.log:
-            return self.first + (value - self.low) / (self.high - self.low) * (self.last - self.first)
-        return self.first + math.log(value / self.low) / math.log(self.high / self.low) * (self.last - self.first)
-
-    def ticks(self) -> list[float]:
-        """Return round numbers from low to high."""
-        if self.log:
-            return ticks(self.low, self.high)
-        step = 10.0 ** math.floor(math.log10((self.high - self.low) / 2))
-        step *= next(size for size in (1, 2, 5, 10) if (self.high - self.low) / (size * step) <= 6)
-        return [step * i for i in range(math.ceil(self.low / step), math.floor(self.high / step + 1e-9) + 1)]
-
-
 def ticks(low: float, high: float) -> list[float]:
     """Return 1, 2 and 5 times the powers of ten from low to high."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [digit * 10.0**decade for decade in decades for digit in (1, 2, 5) if low <= digit * 10.0**decade <= high]
+
+
+def axis_ticks(axis: Scale) -> list[float]:
+    """Return round numbers within an axis."""
+    if axis.logarithmic:
+        return ticks(axis.low, axis.high)
+    step = tick_step(axis.high - axis.low, _MOST_TICKS)
+    return [step * i for i in range(math.ceil(axis.low / step), math.floor(axis.high / step + 1e-9) + 1)]
 
 
 def draw(summary: str, panels: Sequence[Panel], key: Sequence[tuple[str, str]] = ()) -> str:
@@ -127,34 +111,34 @@ def _panel(panel: Panel, offset: int) -> Iterable[str]:
     ends = (
         (low / 1.5, high * 1.5) if panel.log else (max(0.0, low - margin) if low >= 0 else low - margin, high + margin)
     )
-    x = _Axis(sizes[0] / 1.25, sizes[-1] * 1.25, _LEFT, _PANEL_WIDTH - _RIGHT)
-    y = _Axis(*ends, _PANEL_HEIGHT - _BOTTOM, _TOP, panel.log)
-    middle, bottom = (x.first + x.last) / 2, _PANEL_HEIGHT - _BOTTOM
+    x = Scale(sizes[0] / 1.25, sizes[-1] * 1.25, _LEFT, _PANEL_WIDTH - _RIGHT, logarithmic=True)
+    y = Scale(*ends, _PANEL_HEIGHT - _BOTTOM, _TOP, panel.log)
+    middle, bottom = (x.start + x.stop) / 2, _PANEL_HEIGHT - _BOTTOM
     yield f'<g transform="translate({offset} 0)">'
     labelled = -math.inf
     for size in sizes:
-        at = x.at(size)
+        at = x(size)
         yield f'<line class="grid" x1="{at:.1f}" y1="{_TOP}" x2="{at:.1f}" y2="{bottom}"/>'
         if at - labelled >= _LABEL_WIDTH:
             labelled = at
             yield f'<text x="{at:.1f}" y="{bottom + 18}" text-anchor="middle">{size:,.0f}</text>'
-    for tick in y.ticks():
-        yield f'<line class="grid" x1="{_LEFT}" y1="{y.at(tick):.1f}" x2="{x.last}" y2="{y.at(tick):.1f}"/>'
+    for tick in axis_ticks(y):
+        yield f'<line class="grid" x1="{_LEFT}" y1="{y(tick):.1f}" x2="{x.stop}" y2="{y(tick):.1f}"/>'
         label = _seconds(tick) if panel.unit == "s" else f"{tick:g}"
-        yield f'<text x="{_LEFT - 8}" y="{y.at(tick) + 4:.1f}" text-anchor="end">{label}</text>'
-    yield f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{x.last - x.first:g}" height="{y.first - y.last:g}"/>'
+        yield f'<text x="{_LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{label}</text>'
+    yield f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{x.stop - x.start:g}" height="{y.start - y.stop:g}"/>'
     for line in panel.lines:
         yield from _curve(line, x, y)
     yield f'<text class="title" x="{middle:g}" y="28" text-anchor="middle">{escape(panel.title)}</text>'
     if panel.note:
-        yield f'<text x="{x.first + 12:g}" y="{y.last + 22:g}">{panel.note}</text>'
+        yield f'<text x="{x.start + 12:g}" y="{y.stop + 22:g}">{panel.note}</text>'
     yield f'<text x="{middle:g}" y="{_PANEL_HEIGHT - 14}" text-anchor="middle">{escape(panel.x_label)}</text>'
-    turn = f'transform="translate(20 {(y.first + y.last) / 2:g}) rotate(-90)"'
+    turn = f'transform="translate(20 {(y.start + y.stop) / 2:g}) rotate(-90)"'
     yield f'<text {turn} text-anchor="middle">{escape(panel.y_label)}</text>'
     yield "</g>"
 
 
-def _curve(line: Line, x: _Axis, y: _Axis) -> Iterable[str]:
+def _curve(line: Line, x: Scale, y: Scale) -> Iterable[str]:
     if line.band:
         around = [(at, high) for at, _, high in line.band] + [(at, low) for at, low, _ in reversed(line.band)]
         yield f'<polygon points="{_points(around, x, y)}" fill="{line.colour}" fill-opacity="0.15"/>'
@@ -162,12 +146,12 @@ def _curve(line: Line, x: _Axis, y: _Axis) -> Iterable[str]:
     path = _points(line.path or line.dots, x, y)
     yield f'<polyline points="{path}" fill="none" stroke="{line.colour}" stroke-width="2"{dash}/>'
     for at, value in line.dots:
-        place = f'cx="{x.at(at):.1f}" cy="{y.at(value):.1f}"'
+        place = f'cx="{x(at):.1f}" cy="{y(value):.1f}"'
         yield f'<circle {place} r="4" fill="{line.colour}" stroke="#ffffff" stroke-width="1.2"/>'
 
 
-def _points(points: Iterable[Point], x: _Axis, y: _Axis) -> str:
-    return " ".join(f"{x.at(a):.1f},{y.at(b):.1f}" for a, b in points)
+def _points(points: Iterable[Point], x: Scale, y: Scale) -> str:
+    return " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in points)
 
 
 def _seconds(seconds: float) -> str:
