@@ -13,6 +13,7 @@ from qwp.arrays import AnyFloats, Ints, Stream
 from qwp.errors import InputError
 from qwp.maps.procrustes import procrustes
 from qwp.migration.adapter import unit_rows
+from qwp.migration.measure import AT, overlap
 from qwp.migration.sources import all_ids, as_source, known_pairs, vectors_of
 from qwp.spaces.objects import Space
 from qwp.spaces.stores import ReadableStore
@@ -22,7 +23,6 @@ SAME, ROTATED, RELATED, DIFFERENT, MIXED = VERDICTS = (
 )
 MOST_ITEMS = 5000
 """Items that are compared, drawn at random: the standard error of a share is then at most 0.7 points."""
-_NEIGHBOURS = 10
 # Measured on encoders of the benchmark data (MiniLM, WordLlama, e5-small, USE): quantisation to 8 bits leaves a mean
 # cosine of 0.9999 and a residual of 0.000. Two encoders of the same texts share 0.37 and 0.40 of ten neighbours, with
 # residuals of 0.68 and 0.50; of other texts, 0.00 with 0.97.
@@ -93,9 +93,9 @@ def compare(
     sources = as_source(a, "src", {}), as_source(b, "tgt", {})
     ids = all_ids(sources[0]), all_ids(sources[1])
     found = known_pairs(*ids, pairs)
-    if len(found) <= _NEIGHBOURS:
+    if len(found) <= AT[-1]:
         raise InputError(
-            f"the two sides have {len(found)} items in common, expected more than {_NEIGHBOURS}: give pairs of ids, or "
+            f"the two sides have {len(found)} items in common, expected more than {AT[-1]}: give pairs of ids, or "
             "vectors with ids"
         )
     chosen = np.sort(arrays.rng(seed, Stream.MIGRATION, 1).permutation(len(found))[:MOST_ITEMS])
@@ -115,7 +115,7 @@ def _compared(x: AnyFloats, y: AnyFloats, ids: Sequence[str], top: int) -> Compa
     kept = np.setdiff1d(np.arange(len(x)), others)
     drift, residual = _drift(x, y, kept)
     order = np.argsort(-drift, kind="stable")[:top].tolist()
-    overlap = _overlap(x, y)
+    shared = overlap(x, y)
     if len(others):
         verdict = MIXED
     elif cosines is not None and float(np.mean(cosines)) >= _SAME_COSINE:
@@ -123,14 +123,14 @@ def _compared(x: AnyFloats, y: AnyFloats, ids: Sequence[str], top: int) -> Compa
     elif residual <= _SMALL_RESIDUAL:
         verdict = ROTATED
     else:
-        verdict = RELATED if overlap >= _RELATED_OVERLAP else DIFFERENT
+        verdict = RELATED if shared >= _RELATED_OVERLAP else DIFFERENT
     return Comparison(
         verdict,
         len(x),
         (int(x.shape[1]), int(y.shape[1])),
         None if cosines is None else float(np.mean(cosines)),
         _cka(x, y),
-        overlap,
+        shared,
         residual,
         float(np.mean(drift)),
         [Moved(ids[row], float(drift[row])) for row in order],
@@ -167,17 +167,3 @@ def _cka(x: AnyFloats, y: AnyFloats) -> float:
     x, y = (side.astype(np.float64) - side.mean(axis=0) for side in (x, y))
     within = float(np.linalg.norm(x.T @ x) * np.linalg.norm(y.T @ y))
     return float(np.linalg.norm(x.T @ y)) ** 2 / max(within, 1e-300)
-
-
-def _overlap(x: AnyFloats, y: AnyFloats, block: int = 500) -> float:
-    """Return the mean share of the ten nearest other rows that are the same on both sides."""
-    shares = []
-    for begin in range(0, len(x), block):
-        rows = np.arange(begin, min(begin + block, len(x)))
-        near = []
-        for side in (x, y):
-            scores = side[rows] @ side.T
-            scores[np.arange(len(rows)), rows] = -np.inf
-            near.append(np.argpartition(-scores, _NEIGHBOURS - 1, axis=1)[:, :_NEIGHBOURS])
-        shares.append((near[0][:, :, None] == near[1][:, None, :]).any(axis=2).mean(axis=1))
-    return float(np.mean(np.concatenate(shares)))

@@ -53,23 +53,33 @@ def recall(queries: AnyFloats, documents: AnyFloats, own: Ints, truth: AnyFloats
         ranks.append((scores >= score).sum(axis=1))
     rank = np.concatenate(ranks)
     shares = [float(np.mean(rank <= k)) for k in AT]
-    overlap = None
+    same = None
     if truth is not None and len(truth) >= _FEWEST_FOR_OVERLAP:
         truth = unit_rows(truth)
-        overlap = _overlap(_nearest(truth, truth), _nearest(queries, documents[own]))
-    return Recall(len(queries), len(documents), shares[0], shares[1], overlap, float(np.mean(1.0 / rank)))
+        same = overlap(truth, documents[own], (truth, queries))
+    return Recall(len(queries), len(documents), shares[0], shares[1], same, float(np.mean(1.0 / rank)))
 
 
-def _nearest(queries: AnyFloats, documents: AnyFloats) -> Ints:
-    """Return the ten nearest documents (n, d) of each query (n, d) but its own, the one of the same row, (n, 10)."""
+def overlap(x: AnyFloats, y: AnyFloats, queries: tuple[AnyFloats, AnyFloats] | None = None) -> float:
+    """Return the mean share of the ten nearest other rows of a row that are the same on both sides.
+
+    x, y: (n, d) and (n, e) unit rows of the same items. queries: the rows that search each side; by default its own.
+    """
+    asked = queries or (x, y)
+    shares = []
+    for begin in range(0, len(x), _QUERIES_AT_ONCE):
+        rows = slice(begin, begin + _QUERIES_AT_ONCE)
+        near = [_nearest(own[rows], side, begin) for own, side in zip(asked, (x, y), strict=True)]
+        shares.append((near[0][:, :, None] == near[1][:, None, :]).any(axis=2).mean(axis=1))
+    return float(np.mean(np.concatenate(shares)))
+
+
+def _nearest(queries: AnyFloats, documents: AnyFloats, first: int) -> Ints:
+    """Return the ten nearest documents (n, d) of each query (q, d) but its own, (q, 10). first: own row of query 0."""
     scores = queries @ documents.T
-    np.fill_diagonal(scores, -np.inf)
-    return np.argsort(-scores, axis=1, kind="stable")[:, : AT[-1]]
-
-
-def _overlap(expected: Ints, found: Ints) -> float:
-    same = (expected[:, :, None] == found[:, None, :]).any(axis=2)
-    return float(same.mean())
+    rows = np.arange(len(queries))
+    scores[rows, first + rows] = -np.inf
+    return np.argpartition(-scores, AT[-1] - 1, axis=1)[:, : AT[-1]]
 
 
 def seconds_per_query(adapter: Adapter) -> float:
