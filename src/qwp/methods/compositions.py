@@ -9,7 +9,6 @@ from qwp.judging.verdict import FULL_EFFORT, judge
 from qwp.maps.procrustes import Maps
 from qwp.methods.aligner import Aligner
 from qwp.methods.settings import IDENTICAL, OPTIONAL, REQUIRED
-from qwp.ot.coreset_source import Coresets
 from qwp.stages.anchored import AnchoredRefinement
 from qwp.stages.init.belief_propagation import BeliefPropagation
 from qwp.stages.init.best_of import BestOf
@@ -88,11 +87,7 @@ class WP(Aligner):
     summary = "optimal transport between random batches of words, then refinement"
     paper = "Grave, Joulin, Berthet 2019"
     supervision = OPTIONAL
-    pipeline = Pipeline(
-        init=INITIALIZERS,
-        solve=WassersteinProcrustes(coresets=Coresets(kind="random")),
-        refine=AnchoredRefinement(),
-    )
+    pipeline = QWP.pipeline
 
 
 class Identical(Aligner):
