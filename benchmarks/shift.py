@@ -25,8 +25,8 @@ from benchmarks.common import random_rotation
 from benchmarks.data import bench_file
 from benchmarks.records import markdown
 from qwp import Embeddings
-from qwp.shifts.compare import stable_map
-from qwp.shifts.significance import Expectation, adjusted, by_sign_flips, covariates, fisher
+from qwp.shifts.compare import StableFit
+from qwp.shifts.significance import NoiseModel, NullDistribution, adjusted, covariates, fisher
 
 Floats = npt.NDArray[np.float32]
 FDR = 0.05
@@ -123,11 +123,11 @@ def _plain(planted: Planted) -> tuple[Counts, Counts]:
     x, y = planted.then.vectors, planted.now.vectors
     lengths = np.stack([np.linalg.norm(side, axis=1) for side in (x, y)], axis=1).astype(np.float64)
     noise = covariates(2.0 * np.arange(1, len(x) + 1, dtype=np.float64), lengths)
-    fitted = stable_map(x, y, noise, max_iter=0)
+    fitted = StableFit(rounds=0).fit(x, y, noise)
     displaced = fisher(fitted.cosines)
-    z = Expectation.of(displaced, noise, fitted.stable).z(displaced, noise)
+    z = NoiseModel().expectation(displaced, noise, fitted.stable).z(displaced, noise)
     by_cosine = np.argsort(fitted.cosines)[: len(planted.rows)]
-    tested = np.flatnonzero(adjusted(by_sign_flips(z)) <= FDR)
+    tested = np.flatnonzero(adjusted(NullDistribution().by_sign_flips(z)) <= FDR)
     first, second = ({planted.then.words[i] for i in rows.tolist()} for rows in (by_cosine, tested))
     return _counts(first, planted), _counts(second, planted)
 

@@ -27,7 +27,7 @@ from benchmarks.problems import reverse
 from benchmarks.records import Record, Run, cell, markdown, select, values
 from qwp import Alignment, Lexicon
 from qwp.arrays import Floats
-from qwp.search.spelling import COMPARED, LABEL, WEIGHT, folded, similarities
+from qwp.search.spelling import LABEL, Spelling, folded
 from qwp.spaces.demo import load_demo
 
 RESULTS = records.FOLDER / "spelling.jsonl"
@@ -160,12 +160,12 @@ class Candidates:
 
     def similarity_tables(self) -> dict[str, Floats]:
         """Return similarities (n, c) of spelling; "edits" is the squared edit similarity of the package."""
-        edits = similarities(self.words, self.others, self.rows)
+        edits = Spelling().similarities(self.words, self.others, self.rows)
         rows = zip(self.words, self.rows.tolist(), strict=True)
         shared = np.array([[dice(word, self.others[row]) for row in some] for word, some in rows])
         return {"edits": edits, "bigrams": shared, "same": (edits == 1.0).astype(np.float64)}
 
-    def p1(self, similarity: Floats, weight: float, depth: int = COMPARED) -> float:
+    def p1(self, similarity: Floats, weight: float, depth: int = Spelling.compared) -> float:
         """Return P@1 in percent with a term `weight * similarity` (n, c) for the first candidates."""
         best = (self.scores + weight * similarity)[:, :depth].argmax(axis=1)
         return 100 * float(np.take_along_axis(self.right, best[:, None], axis=1).mean())
@@ -192,7 +192,7 @@ def _choice(pair: Pair, direction: str, device: str) -> Record:
             kind: {str(weight): candidates.p1(tables[table] ** power, weight) for weight in WEIGHTS}
             for kind, (table, power) in KINDS.items()
         },
-        "depths": {str(depth): candidates.p1(tables["edits"], WEIGHT, depth) for depth in DEPTHS},
+        "depths": {str(depth): candidates.p1(tables["edits"], Spelling.weight, depth) for depth in DEPTHS},
     }
 
 
@@ -208,7 +208,7 @@ def final_suite(device: str) -> Iterator[Run]:
 def _final(pair: Pair, direction: str, split: str, device: str) -> Record:
     alignment = aligned(pair, direction, device)
     lexicon = pair.lexicon(split, direction)
-    found = qwp.evaluate(alignment, lexicon, retrieval="csls", bootstrap=0, spelling=WEIGHT)
+    found = qwp.evaluate(alignment, lexicon, retrieval="csls", bootstrap=0, spelling=Spelling.weight)
     return {
         "words": found.coverage.covered_source_words,
         "plain": 100 * found.p_at_1("csls"),
@@ -274,9 +274,9 @@ def tables(found: Sequence[Record]) -> str:
             f"Kinds and weights, training split: mean gain in P@1 over CSLS, lowest gain of {len(choice)} directions:"
         )
         parts += [title, kind_table(choice)]
-        parts += [f"{CHOSEN.capitalize()}, weight {WEIGHT:g}, training split:", depth_table(choice)]
+        parts += [f"{CHOSEN.capitalize()}, weight {Spelling.weight:g}, training split:", depth_table(choice)]
     if final:
-        parts += [f"P@1 with the weight {WEIGHT:g}, one seed:", final_table(final)]
+        parts += [f"P@1 with the weight {Spelling.weight:g}, one seed:", final_table(final)]
     return "\n\n".join(parts)
 
 

@@ -19,7 +19,7 @@ from qwp import Alignment, Lexicon
 from qwp.judging.verdict import FAILED, SUCCEEDED
 from qwp.methods import METHODS
 from qwp.search.confidence import logistic
-from qwp.search.spelling import WEIGHT
+from qwp.search.spelling import Spelling
 
 # --------------------------------------------------------------------------- records
 
@@ -83,7 +83,7 @@ def test_no_unrelated_pair_of_the_records_is_called_a_success() -> None:
 
 def test_spelling_with_the_shipped_weight_gains_on_average_and_loses_at_most_a_point() -> None:
     final = [record for record in read_records(spelling.RESULTS) if record["suite"] == "final"]
-    assert {record["weight"] for record in final} == {WEIGHT}
+    assert {record["weight"] for record in final} == {Spelling.weight}
     same_script = {pair.name for pair in spelling.PAIRS if pair.one_script}
     for split in (spelling.TRAIN, spelling.TEST):
         gains = [r["spelled"] - r["plain"] for r in final if r["split"] == split and r["pair"] in same_script]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from qwp import Alignment, Lexicon, evaluate, evaluate_counterparts
-from qwp.search.spelling import LABEL, WEIGHT
+from qwp.search.spelling import LABEL, Spelling
 from tests.cli.conftest import Problem, qwp, write
 
 
@@ -142,7 +142,7 @@ def test_bad_input_is_explained(problem: Problem, aligned: Path) -> None:
 
 def test_spelling_has_its_own_row(problem: Problem, aligned: Path) -> None:
     ran = qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--spelling", "--json")
-    assert ran.json["spelling"] == WEIGHT
+    assert ran.json["spelling"] == Spelling.weight
     assert list(ran.json["scores"]) == ["nn", "csls", LABEL]
     expected = evaluate(Alignment.load(aligned), Lexicon.load(problem.lexicon), spelling=True)
     assert ran.json["scores"] == expected.to_dict()["scores"]

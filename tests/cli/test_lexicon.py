@@ -12,7 +12,7 @@ import pytest
 from qwp import Alignment, Lexicon
 from qwp.cli import lexicon
 from qwp.results.lexicon import InducedPair
-from qwp.search.spelling import WEIGHT
+from qwp.search.spelling import Spelling
 from qwp.spaces.embeddings import SIDES
 from tests.cli.conftest import Problem, qwp
 
@@ -215,7 +215,7 @@ def test_spelling_is_labelled(aligned: Path, tmp_path: Path) -> None:
     assert plain.json["spelling"] == 0.0
     before = out.read_text()
     ran = qwp("lexicon", aligned, "--out", out, "--spelling", "--json")
-    assert ran.json["spelling"] == WEIGHT
+    assert ran.json["spelling"] == Spelling.weight
     head, *rows = out.read_text().splitlines()
     assert head.split("\t") == ["src", "tgt", "score (csls + spelling)", "margin", "mutual", "confidence"]
     # The words of the two sides have no letter in common: nothing but the header differs.

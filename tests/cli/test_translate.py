@@ -12,7 +12,7 @@ import pytest
 
 from qwp import Alignment, Embeddings
 from qwp.cli import translate
-from qwp.search.spelling import WEIGHT
+from qwp.search.spelling import Spelling
 from qwp.spaces import io
 from tests.cli.conftest import qwp
 
@@ -176,8 +176,8 @@ def test_spelling_is_optional_and_labelled(cognates: Path) -> None:
     words = Alignment.load(cognates).src.words[:5]
     plain, ran = (qwp("translate", cognates, *words, "--json", *flags) for flags in ((), ("--spelling",)))
     assert plain.json["spelling"] == 0.0
-    assert ran.json["spelling"] == WEIGHT
-    expected = Alignment.load(cognates).translate(words, spelling=WEIGHT)
+    assert ran.json["spelling"] == Spelling.weight
+    expected = Alignment.load(cognates).translate(words, spelling=Spelling.weight)
     assert ran.json["translations"] == {
         word: [{"word": t.word, "score": t.score} for t in found] for word, found in expected.items()
     }

@@ -21,7 +21,7 @@ from qwp.errors import InputError
 from qwp.judging.evaluation import Evaluation, RetrievalScores, Score, evaluate, interval, ratios
 from qwp.judging.ranks import AlignedFiles
 from qwp.search import retrieval as retrieve
-from qwp.search.spelling import LABEL, WEIGHT, similarities
+from qwp.search.spelling import LABEL, Spelling
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Lexicon
 from tests.libraries import as_strict, assert_close, host
@@ -602,7 +602,7 @@ def test_spelling_adds_scores() -> None:
     assert found.p_at_1(LABEL) == found.to_dict()["scores"][LABEL]["covered"]["P@1"]["value"]
     alone = evaluate(aligned, pairs, retrieval="nn", bootstrap=0, spelling=True)
     assert list(alone.scores) == ["nn", LABEL]
-    assert alone.spelling == WEIGHT
+    assert alone.spelling == Spelling.weight
 
 
 @pytest.mark.parametrize("make", [lambda aligned: aligned, lambda aligned: StrictSpaces(aligned)])
@@ -611,7 +611,7 @@ def test_ranks_with_spelling_follow_the_definition(make: Any) -> None:
     src, tgt = (np.asarray(aligned.mapped(side)) for side in ("src", "tgt"))
     scores = 2 * src @ tgt.T - np.sort(tgt @ src.T, axis=1)[:, -10:].mean(axis=1)
     every = np.tile(np.arange(len(aligned.tgt)), (len(aligned.src), 1))
-    spelling = similarities(aligned.src.words, aligned.tgt.words, every)
+    spelling = Spelling().similarities(aligned.src.words, aligned.tgt.words, every)
     for row, alike in zip(scores, spelling, strict=True):
         compared = np.argsort(-row)[:100]
         row[compared] += 0.3 * alike[compared]
@@ -644,8 +644,8 @@ class StrictSpaces:
 def test_words_without_a_common_letter_are_scored_as_without_spelling() -> None:
     rng = np.random.default_rng(4)
     aligned = AlignedFiles(embeddings("s", rng.standard_normal((60, 5))), embeddings("t", rng.standard_normal((60, 5))))
-    found = evaluate(aligned, [(f"s{i}", f"t{i}") for i in range(60)], bootstrap=0, spelling=WEIGHT)
-    assert found.spelling == WEIGHT
+    found = evaluate(aligned, [(f"s{i}", f"t{i}") for i in range(60)], bootstrap=0, spelling=Spelling.weight)
+    assert found.spelling == Spelling.weight
     assert found.scores[LABEL].covered == found.scores["csls"].covered
 
 

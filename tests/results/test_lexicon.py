@@ -15,7 +15,7 @@ from qwp.maps.procrustes import Maps
 from qwp.results.lexicon import cached_refits
 from qwp.results.sidecars import Origin
 from qwp.results.sides import AlignedSide
-from qwp.search import confidence
+from qwp.search.confidence import CONFIDENCE, SearchFigures
 from qwp.spaces.normalization import Normalization
 from tests.libraries import assert_close, assert_same
 from tests.problems import planted
@@ -55,14 +55,14 @@ def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
         # Number of source words that are better for the translation than the word itself, at most ten.
         before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
         preferred = aligned.inducer.preferred(np.array([i]), np.argsort(-csls[i], kind="stable")[None, :10])
-        found = confidence.SearchFigures([ten], [before], [np.delete(csls[:, j], i).max()], preferred)
-        assert pair.confidence == pytest.approx(confidence.confidence(found, scale)[0], abs=1e-3)
+        found = SearchFigures([ten], [before], [np.delete(csls[:, j], i).max()], preferred)
+        assert pair.confidence == pytest.approx(CONFIDENCE.confidence(found, scale)[0], abs=1e-3)
         assert type(pair.mutual) is bool
         assert type(pair.score) is type(pair.margin) is type(pair.confidence) is float
 
 
 def test_confidences_follow_from_the_features(aligned: Alignment) -> None:
-    odds = aligned.inducer.pair_features(aligned.estimate.scale, 10) @ np.array(confidence.WEIGHTS)
+    odds = aligned.inducer.pair_features(aligned.estimate.scale, 10) @ np.array(CONFIDENCE.weights)
     found = [pair.confidence for pair in aligned.induce(mutual_only=False)]
     np.testing.assert_allclose(found, 1 / (1 + np.exp(-odds)), rtol=1e-12)
 
@@ -119,8 +119,8 @@ def test_induced_pairs_with_spelling_follow_their_definitions(spelled: Alignment
         before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
         ranked = [j, *(each for each in np.argsort(-csls[i], kind="stable")[:10].tolist() if each != j)][:10]
         preferred = spelled.inducer.preferred(np.array([i]), np.array([ranked]))
-        found = confidence.SearchFigures([[csls[i, j], *others]], [before], [np.delete(csls[:, j], i).max()], preferred)
-        assert pair.confidence == pytest.approx(confidence.confidence(found, scale)[0], abs=1e-3)
+        found = SearchFigures([[csls[i, j], *others]], [before], [np.delete(csls[:, j], i).max()], preferred)
+        assert pair.confidence == pytest.approx(CONFIDENCE.confidence(found, scale)[0], abs=1e-3)
         changed += int(csls[i].argmax()) != j
     assert changed > 5
     mutual = spelled.induce(spelling=weight)

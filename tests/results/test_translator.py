@@ -27,7 +27,7 @@ from qwp.results.translator import (
     read_lookup,
 )
 from qwp.search import retrieval
-from qwp.search.spelling import COMPARED, WEIGHT, similarities
+from qwp.search.spelling import Spelling
 from qwp.spaces import normalization
 from qwp.spaces.embeddings import Side
 from tests.conftest import QUICK, planted_embeddings
@@ -203,16 +203,16 @@ def dense_csls(alignment: Alignment) -> np.ndarray:
 
 
 def dense_spelled(alignment: Alignment, side: Side, weight: float) -> np.ndarray:
-    """Return CSLS of one side with the other plus the spelling term of the first COMPARED, by the definition."""
+    """Return CSLS of one side with the other plus the spelling term of the best candidates, by the definition."""
     csls = dense_csls(alignment) if side == "src" else dense_csls(alignment).T
     words, others = (each.words for each in (alignment.src, alignment.tgt)[:: 1 if side == "src" else -1])
-    best = np.argsort(-csls, axis=1)[:, :COMPARED]
-    added = weight * similarities(words, others, best)
+    best = np.argsort(-csls, axis=1)[:, : Spelling.compared]
+    added = weight * Spelling().similarities(words, others, best)
     np.put_along_axis(csls, best, np.take_along_axis(csls, best, axis=1) + added, axis=1)
     return csls
 
 
-@pytest.mark.parametrize(("side", "k"), [("src", 1), ("tgt", 3), ("src", COMPARED + 20)])
+@pytest.mark.parametrize(("side", "k"), [("src", 1), ("tgt", 3), ("src", Spelling.compared + 20)])
 def test_spelling_is_added_to_the_csls_of_the_best_words(spelled: Alignment, side: Side, k: int) -> None:
     words, others = (spelled.side(each).space.words for each in (("src", "tgt") if side == "src" else ("tgt", "src")))
     found = spelled.translate(words[:20], k=k, side=side, spelling=0.3)
@@ -229,13 +229,13 @@ def test_weight_zero_changes_nothing(spelled: Alignment) -> None:
     words = spelled.src.words[:20]
     assert spelled.translate(words, spelling=0.0) == spelled.translate(words)
     assert spelled.induce(spelling=0.0) == spelled.induce()
-    assert spelled.translate(words, spelling=True) == spelled.translate(words, spelling=WEIGHT)
+    assert spelled.translate(words, spelling=True) == spelled.translate(words, spelling=Spelling.weight)
 
 
 def test_spelling_does_not_change_words_without_common_letters(aligned: Alignment) -> None:
     words = aligned.src.words[:20]
-    assert aligned.translate(words, k=3, spelling=WEIGHT) == aligned.translate(words, k=3)
-    assert aligned.induce(mutual_only=False, spelling=WEIGHT) == aligned.induce(mutual_only=False)
+    assert aligned.translate(words, k=3, spelling=Spelling.weight) == aligned.translate(words, k=3)
+    assert aligned.induce(mutual_only=False, spelling=Spelling.weight) == aligned.induce(mutual_only=False)
 
 
 def test_spelling_does_not_change_languages_of_other_scripts(spelled: Alignment) -> None:

@@ -11,18 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp import InputError
-from qwp.search.spelling import (
-    COMPARED,
-    WEIGHT,
-    checked_weight,
-    folded,
-    one_alphabet,
-    reranked,
-    similarities,
-    similarity,
-)
+from qwp.search.spelling import Spelling, checked_weight, folded
 
 WORDS = st.text(st.sampled_from("abcdéÉñßłдомλ東-'19 "), max_size=12) | st.text(max_size=60)
+
+
+def similarity(word: str, other: str, spelling: Spelling = Spelling()) -> float:  # noqa: B008
+    return float(spelling.similarities([word], [other], np.zeros((1, 1), dtype=np.int64))[0, 0])
 
 
 def slow_distance(a: str, b: str) -> int:
@@ -86,40 +81,43 @@ def test_similarities_equal_those_of_each_pair() -> None:
     words, others = (["".join(rng.choice([*"abcde"], size=rng.integers(0, 9))) for _ in range(n)] for n in (40, 25))
     rows = rng.integers(0, 25, (40, 7))
     expected = [[similarity(word, others[j]) for j in some] for word, some in zip(words, rows.tolist(), strict=True)]
-    np.testing.assert_array_equal(similarities(words, others, rows), expected)
+    np.testing.assert_array_equal(Spelling().similarities(words, others, rows), expected)
 
 
 def test_blocks_change_nothing() -> None:
     rng = np.random.default_rng(1)
     words = ["".join(rng.choice([*"abc"], size=rng.integers(0, 9))) for _ in range(30)]
     rows = rng.integers(0, 30, (30, 5))
-    whole = similarities(words, words, rows)
+    whole = Spelling().similarities(words, words, rows)
     # Sums of whole numbers do not depend on their order.
-    np.testing.assert_array_equal(similarities(words, words, rows, block_pairs=7), whole)
+    np.testing.assert_array_equal(Spelling(block_pairs=7).similarities(words, words, rows), whole)
 
 
-def test_first_letters_of_very_long_words_are_compared() -> None:
+def test_first_letters_of_long_words_are_compared() -> None:
+    words, spelling = ["abcd", "abxy"], Spelling(longest=2)
+    found = spelling.similarities(words, words, np.array([[0, 1], [0, 1]]))
+    # Words that differ later are not equal, but as similar as their first letters.
+    assert found.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert similarity("abcd", "xbcd", spelling) == similarity("ab", "xb")
     long = ["ab" * 50_000, "ba" * 50_000]
-    found = similarities(long, long, np.array([[0, 1], [0, 1]]))
-    assert found[0, 0] == found[1, 1] == 1.0
-    assert found[0, 1] == similarity("ab" * 20, "ba" * 20)
+    assert Spelling().similarities(long, long, np.array([[1], [0]]))[0, 0] == similarity("ab" * 20, "ba" * 20)
 
 
 def test_a_cognate_wins_a_tie_by_the_weight() -> None:
     rows, scores = np.array([[0, 1, 2]]), np.array([[0.5, 0.5, 0.2]], dtype=np.float32)
     others = ["casa", "nación", "nation"]
-    found, total = reranked(["nation"], others, rows, scores, 0.1)
+    found, total = Spelling(0.1).reranked(["nation"], others, rows, scores)
     assert found.tolist() == [[1, 0, 2]]
     assert total.dtype == np.float32
     # casa and nation: two of six letters match.
     expected = [[0.5 + 0.1 * 25 / 36, 0.5 + 0.1 * similarity("casa", "nation"), 0.3]]
     np.testing.assert_allclose(total, expected, rtol=1e-6)
-    assert reranked(["nation"], others, rows, scores, 0.7)[0].tolist() == [[1, 2, 0]]
+    assert Spelling(0.7).reranked(["nation"], others, rows, scores)[0].tolist() == [[1, 2, 0]]
 
 
 def test_words_of_another_script_are_not_changed() -> None:
     rows, scores = np.array([[2, 0, 1]]), np.array([[0.5, 0.5, 0.2]])
-    found, total = reranked(["dom"], ["дом", "домой", "том"], rows, scores, WEIGHT)
+    found, total = Spelling().reranked(["dom"], ["дом", "домой", "том"], rows, scores)
     np.testing.assert_array_equal(found, rows)
     np.testing.assert_array_equal(total, scores)
 
@@ -137,17 +135,21 @@ def test_words_of_another_script_are_not_changed() -> None:
     ],
 )
 def test_alphabets(words: list[str], others: list[str], expected: bool) -> None:
-    assert one_alphabet(words, others) is one_alphabet(others, words) is expected
+    assert Spelling().one_alphabet(words, others) is Spelling().one_alphabet(others, words) is expected
+
+
+def test_the_most_frequent_words_are_the_alphabet() -> None:
+    words, others = ["house", "дом"], ["haus", "東京"]
+    assert Spelling().one_alphabet(words, others)
+    assert not Spelling(alphabet_words=1).one_alphabet(words[::-1], others)
+    assert not Spelling(shared_letters=0.9).one_alphabet(words, others)
 
 
 def test_only_the_first_candidates_are_compared() -> None:
-    n = COMPARED + 2
-    rows, scores = np.arange(n)[None, :], np.linspace(0.5, 0.4, n)[None, :]
-    others = ["zzz"] * n
-    others[COMPARED - 1] = others[COMPARED] = "word"
-    found, total = reranked(["word"], others, rows, scores, 1.0)
-    assert found[0, 0] == COMPARED - 1
-    assert found[0, -2:].tolist() == [COMPARED, COMPARED + 1]
+    rows, scores = np.arange(5)[None, :], np.linspace(0.5, 0.4, 5)[None, :]
+    others = ["zzz", "zzz", "word", "word", "zzz"]
+    found, total = Spelling(1.0, compared=3).reranked(["word"], others, rows, scores)
+    assert found[0].tolist() == [2, 0, 1, 3, 4]
     np.testing.assert_array_equal(total[0, -2:], scores[0, -2:])
 
 
@@ -156,7 +158,7 @@ def test_weights() -> None:
     for weight in weights:
         assert checked_weight(weight) == float(weight)
     # True is the measured weight.
-    assert checked_weight(True) == WEIGHT
+    assert checked_weight(True) == Spelling.weight
     assert checked_weight(False) == 0.0
 
 

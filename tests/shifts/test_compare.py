@@ -9,7 +9,7 @@ import pytest
 
 import qwp
 from qwp.errors import InputError
-from qwp.shifts.compare import shift, stable_map
+from qwp.shifts.compare import StableFit, shift
 from qwp.shifts.result import Shift
 from qwp.shifts.significance import covariates
 from qwp.spaces.embeddings import Embeddings
@@ -117,7 +117,7 @@ def test_words_that_moved_do_not_affect_the_map() -> None:
     y = y + 0.05 * np.abs(x).mean() * rng.standard_normal(x.shape)
     lengths = np.ones((n, 2))
     seen = covariates(2.0 * np.arange(1, n + 1, dtype=np.float64), lengths)
-    plain, trimmed = (stable_map(x, y, seen, max_iter=rounds) for rounds in (0, 10))
+    plain, trimmed = (StableFit(rounds=rounds).fit(x, y, seen) for rounds in (0, 5))
     errors = [float(np.linalg.norm(found.map - turn)) for found in (plain, trimmed)]
     assert errors[1] < 0.2 * errors[0]
     assert errors[1] < 0.1
@@ -132,7 +132,7 @@ def test_each_word_is_measured_by_a_map_without_it() -> None:
     rng = np.random.default_rng(4)
     x, y = rng.standard_normal((2, 300, 40))
     seen = covariates(2.0 * np.arange(1, 301, dtype=np.float64), np.ones((300, 2)))
-    found = stable_map(x, y, seen, max_iter=0)
+    found = StableFit(rounds=0).fit(x, y, seen)
     fitted = np.sum((found.x @ found.map) * found.y, axis=1)
     assert fitted.mean() > 0.15
     assert abs(found.cosines.mean()) < 0.05

@@ -110,7 +110,7 @@ class Scoring:
         completer=among(("nn", "csls", "softmax", "nn,csls", "nn,csls,softmax")),
     )
     csls_k: options.CslsK = 10
-    spelling: options.Spelling = False
+    spelling: options.SpellingWeight = False
     bootstrap: int = count("Resamples for the 95 % intervals; 0 for no intervals.", 1000, least=0)
     seed: Annotated[int, of_methods("seed", "Seed of the resamples.")] = 0
 

@@ -23,7 +23,7 @@ from qwp.parameters import MOST_SIZE, MOST_WORDS, RUN, Declaration, Parameter
 from qwp.results.alignment import Alignment
 from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.search.approximate import RECALL_K, RECALL_SAMPLE
-from qwp.search.spelling import LABEL, one_alphabet
+from qwp.search.spelling import LABEL, Spelling
 from qwp.spaces.embeddings import Embeddings, LoadReport, Side
 from qwp.spaces.io import FORMATS
 from qwp.spaces.io.arguments import UTF8, as_encoding
@@ -260,7 +260,7 @@ MaxMemory = Annotated[
 Seed = Annotated[int, of_methods("seed", "Seed of all random choices.")]
 Threads = Annotated[int | None, of_methods("threads", "Number of threads. (default: all cores)")]
 CslsK = Annotated[int, of_methods("csls_k", "Neighbourhood size of CSLS.")]
-Spelling = Annotated[
+SpellingWeight = Annotated[
     bool,
     typer.Option(
         "--spelling",
@@ -367,7 +367,7 @@ class SearchOptions:
     approximate: bool = option(
         "Search with FAISS: faster for many words, but not exact. Its recall is measured and shown.", default=False
     )
-    spelling: Spelling = False
+    spelling: SpellingWeight = False
 
 
 # --------------------------------------------------------------------------- reading what the options name
@@ -375,7 +375,7 @@ class SearchOptions:
 
 def spelling_note(weight: float, src: Embeddings, tgt: Embeddings) -> str:
     """Return the remark on scores that include spelling."""
-    if not one_alphabet(src.words, tgt.words):
+    if not Spelling().one_alphabet(src.words, tgt.words):
         return f"scores are {LABEL}, but the two languages do not share an alphabet: spelling adds nothing"
     return f"scores are {LABEL}: {weight:g} times the similarity of the letters is added to CSLS"
 

@@ -14,8 +14,8 @@ from qwp.judging.estimate import search_figures
 from qwp.results import sidecars
 from qwp.results.alignment import Alignment
 from qwp.results.saved import EXPLORED
-from qwp.search import confidence, retrieval
-from qwp.search.confidence import CANDIDATES
+from qwp.search import retrieval
+from qwp.search.confidence import CONFIDENCE
 from qwp.spaces.embeddings import SIDES, Side, other
 
 OnProgress = Callable[[str, int, int], None]
@@ -192,8 +192,8 @@ def _search(alignment: Alignment, rows: dict[Side, Ints], on_progress: OnProgres
     wanted = np.union1d(rows["tgt"], best)
     backward, back_scores = _best_across(alignment, "tgt", wanted, on_progress, batch)
     at = np.searchsorted(wanted, best)
-    preferred = alignment.inducer.preferred(rows["src"], forward[:, :CANDIDATES])
-    found = search_figures(scores[:, :CANDIDATES], back_scores[at], backward[at], rows["src"], preferred)
+    preferred = alignment.inducer.preferred(rows["src"], forward[:, : CONFIDENCE.candidates])
+    found = search_figures(scores[:, : CONFIDENCE.candidates], back_scores[at], backward[at], rows["src"], preferred)
     order = np.searchsorted(wanted, rows["tgt"])
     margin = scores[:, 0] - scores[:, 1] if scores.shape[1] > 1 else np.zeros(len(scores))
     return PairTable(
@@ -202,7 +202,7 @@ def _search(alignment: Alignment, rows: dict[Side, Ints], on_progress: OnProgres
         best=best,
         score=scores[:, 0].astype(np.float32),
         margin=margin.astype(np.float32),
-        confidence=confidence.confidence(found, alignment.estimate.scale).astype(np.float32),
+        confidence=CONFIDENCE.confidence(found, alignment.estimate.scale).astype(np.float32),
         mutual=np.asarray(found.back_ranks) == 0,
         back=backward[order, 0],
         src_near=_nearest(alignment, "src", rows["src"], on_progress, batch),
@@ -219,7 +219,7 @@ def _best_across(
     """Return the best words of the other side for rows (r,) of this side: rows (r, 11) and CSLS (r, 11)."""
     keys, pool = (arrays.to_numpy(alignment.mapped(each)) for each in (other(side), side))
     finder = retrieval.retriever(keys, pool, hubs=alignment.lookup(other(side)).hubs)
-    return _by_parts(finder, pool[rows], CANDIDATES + 1, f"translations of {side}", on_progress, batch)
+    return _by_parts(finder, pool[rows], CONFIDENCE.candidates + 1, f"translations of {side}", on_progress, batch)
 
 
 def _nearest(alignment: Alignment, side: Side, rows: Ints, on_progress: OnProgress, batch: int) -> Ints:

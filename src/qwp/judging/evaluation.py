@@ -47,7 +47,7 @@ from qwp.judging.ranks import (
     mapped_sides,
 )
 from qwp.search import retrieval as retrieve
-from qwp.search.spelling import LABEL, checked_weight, one_alphabet
+from qwp.search.spelling import LABEL, Spelling, checked_weight
 from qwp.showing import html
 from qwp.spaces.embeddings import Embeddings
 from qwp.spaces.lexicon import Coverage, Lexicon, PairsOfWords
@@ -334,8 +334,8 @@ def evaluate(
         method: gold_ranks(retrieve.retriever(tgt, src, method=method, csls_k=csls_k), src, gold) for method in methods
     }
     if weight:
-        words = aligned.src.words, aligned.tgt.words
-        term = SpellingTerm(*words, weight) if one_alphabet(*words) else None
+        words, spelled = (aligned.src.words, aligned.tgt.words), Spelling(weight)
+        term = SpellingTerm(*words, spelled) if spelled.one_alphabet(*words) else None
         ranks[LABEL] = gold_ranks(retrieve.retriever(tgt, src, method="csls", csls_k=csls_k), src, gold, term)
     covered = _scores({m: _covered_table(r, gold, ks) for m, r in ranks.items()}, bootstrap, seed, 0)
     every = _scores({m: _all_words_table(r, gold, ks) for m, r in ranks.items()}, bootstrap, seed, 1)

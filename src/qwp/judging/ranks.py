@@ -16,7 +16,7 @@ from qwp import arrays
 from qwp.arrays import Array, Floats, Ints
 from qwp.errors import InputError, one_of
 from qwp.search import retrieval as retrieve
-from qwp.search.spelling import COMPARED, added
+from qwp.search.spelling import Spelling
 from qwp.spaces.embeddings import Embeddings
 
 
@@ -59,14 +59,14 @@ class SpellingTerm:
 
     src: Sequence[str]
     tgt: Sequence[str]
-    weight: float
+    spelling: Spelling
 
     def added(self, scores: Array, rows: Ints) -> Array:
         """Return the term for scores (b, m) of source rows (b,), (b, m), zero for all but the best targets."""
-        best, columns = (arrays.to_numpy(part) for part in arrays.top_k(scores, COMPARED))
+        best, columns = (arrays.to_numpy(part) for part in arrays.top_k(scores, self.spelling.compared))
         found = np.zeros(scores.shape, dtype=best.dtype)
         words = [self.src[row] for row in rows.tolist()]
-        np.put_along_axis(found, columns, added(words, self.tgt, columns, best.dtype, self.weight), axis=1)
+        np.put_along_axis(found, columns, self.spelling.added(words, self.tgt, columns, best.dtype), axis=1)
         return arrays.asarray(found, scores)
 
 

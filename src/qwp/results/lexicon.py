@@ -16,8 +16,8 @@ from qwp.results import sidecars
 from qwp.results.saved import LOOKUPS
 from qwp.results.sidecars import Origin
 from qwp.results.translator import Translator
-from qwp.search import confidence
-from qwp.search.spelling import COMPARED, reranked
+from qwp.search.confidence import CONFIDENCE, Scale, SearchFigures
+from qwp.search.spelling import Spelling
 from qwp.spaces.embeddings import SIDES
 
 
@@ -51,7 +51,7 @@ class _Chosen:
     best: Ints
     scores: AnyFloats
     mutual: Bools
-    found: confidence.SearchFigures
+    found: SearchFigures
 
 
 class LexiconInducer:
@@ -69,7 +69,7 @@ class LexiconInducer:
 
     def induce(
         self,
-        scale: confidence.Scale,
+        scale: Scale,
         *,
         max_words: int | None,
         mutual_only: bool,
@@ -78,14 +78,14 @@ class LexiconInducer:
         spelling: float,
     ) -> list[InducedPair]:
         """Return the induced lexicon, most frequent source words first. scale: of the confidences."""
-        weight = self._translator.spelling_weight(spelling, "csls")
+        term = self._translator.spelling_term(spelling, "csls")
         if max_words is not None:
             whole(1, max_words=max_words)
         src_words, tgt_words = self._space.words("src"), self._space.words("tgt")
         rows = self._space.side("src").frequent(len(src_words) if max_words is None else max_words)
-        chosen = self._chosen(rows, csls_k, approximate, weight)
+        chosen = self._chosen(rows, csls_k, approximate, term)
         scores, mutual = chosen.scores, chosen.mutual
-        probability = confidence.confidence(chosen.found, scale)
+        probability = CONFIDENCE.confidence(chosen.found, scale)
         margin = scores[:, 0] - scores[:, 1] if scores.shape[1] > 1 else np.full(len(rows), np.inf)
         kept = np.flatnonzero(mutual) if mutual_only else np.arange(len(rows))
         # Plain lists: indexing arrays element by element would take longer than the rest of this function.
@@ -95,11 +95,11 @@ class LexiconInducer:
             for i, j, *figures in zip(rows[kept].tolist(), *columns, strict=True)
         ]
 
-    def pair_features(self, scale: confidence.Scale, csls_k: int) -> Floats:
+    def pair_features(self, scale: Scale, csls_k: int) -> Floats:
         """Return the features of the best translation of each source word, most frequent words first, (n, 14)."""
         rows = self._space.side("src").frequent(len(self._space.words("src")))
         _, found = self._candidates(rows, csls_k, approximate=False)
-        return confidence.features(found, scale)
+        return CONFIDENCE.features(found, scale)
 
     def preferred(self, rows: Ints, candidates: Ints) -> Ints:
         """Return which candidate each of two refits prefers for source words, (r, 2), 0 for the first candidate.
@@ -114,37 +114,37 @@ class LexiconInducer:
         x, y, maps = self._space.normalized()
         return Refits(x, y, cached_refits(self._origin, x, y, maps, self._csls_k))
 
-    def _chosen(self, rows: Ints, csls_k: int, approximate: bool, weight: float) -> _Chosen:
-        """Choose the best translations of source words by CSLS, plus the spelling term if it has a weight."""
-        if weight:
-            return self._chosen_by_spelling(rows, csls_k, approximate, weight)
+    def _chosen(self, rows: Ints, csls_k: int, approximate: bool, term: Spelling | None) -> _Chosen:
+        """Choose the best translations of source words by CSLS, plus the spelling term."""
+        if term:
+            return self._chosen_by_spelling(rows, csls_k, approximate, term)
         best, found = self._candidates(rows, csls_k, approximate)
         return _Chosen(best, np.asarray(found.scores), np.asarray(found.back_ranks) == 0, found)
 
-    def _chosen_by_spelling(self, rows: Ints, csls_k: int, approximate: bool, weight: float) -> _Chosen:
+    def _chosen_by_spelling(self, rows: Ints, csls_k: int, approximate: bool, term: Spelling) -> _Chosen:
         src, tgt = self._space.words("src"), self._space.words("tgt")
         best_rows = self._translator.best_rows
-        candidates, csls = best_rows("src", rows, COMPARED, csls_k, approximate=approximate)
-        ranked, scores = reranked([src[row] for row in rows.tolist()], tgt, candidates, csls, weight)
+        candidates, csls = best_rows("src", rows, term.compared, csls_k, approximate=approximate)
+        ranked, scores = term.reranked([src[row] for row in rows.tolist()], tgt, candidates, csls)
         best = ranked[:, 0]
         wanted, which = np.unique(best, return_inverse=True)
-        back, back_csls = best_rows("tgt", wanted, COMPARED, csls_k, approximate=approximate)
-        back_ranked, _ = reranked([tgt[row] for row in wanted.tolist()], src, back, back_csls, weight)
+        back, back_csls = best_rows("tgt", wanted, term.compared, csls_k, approximate=approximate)
+        back_ranked, _ = term.reranked([tgt[row] for row in wanted.tolist()], src, back, back_csls)
         # The confidence is that of this pair by CSLS: its own figures first, then those of the other candidates.
-        order = np.argsort(candidates != best[:, None], axis=1, kind="stable")[:, : confidence.CANDIDATES]
-        few = slice(confidence.CANDIDATES + 1)
+        order = np.argsort(candidates != best[:, None], axis=1, kind="stable")[:, : CONFIDENCE.candidates]
+        few = slice(CONFIDENCE.candidates + 1)
         preferred = self.preferred(rows, np.take_along_axis(candidates, order, axis=1))
         of_csls = np.take_along_axis(csls, order, axis=1)
         found = search_figures(of_csls, back_csls[which, few], back[which, few], rows, preferred)
         return _Chosen(best, scores, back_ranked[which, 0] == rows, found)
 
-    def _candidates(self, rows: Ints, csls_k: int, approximate: bool) -> tuple[Ints, confidence.SearchFigures]:
+    def _candidates(self, rows: Ints, csls_k: int, approximate: bool) -> tuple[Ints, SearchFigures]:
         """Return the best translations of source words, (n,), and the CSLS figures of the pairs."""
         best_rows = self._translator.best_rows
-        indices, scores = best_rows("src", rows, confidence.CANDIDATES, csls_k, approximate=approximate)
+        indices, scores = best_rows("src", rows, CONFIDENCE.candidates, csls_k, approximate=approximate)
         best = indices[:, 0]
         wanted, which = np.unique(best, return_inverse=True)
-        back, back_scores = best_rows("tgt", wanted, confidence.CANDIDATES + 1, csls_k, approximate=approximate)
+        back, back_scores = best_rows("tgt", wanted, CONFIDENCE.candidates + 1, csls_k, approximate=approximate)
         return best, search_figures(scores, back_scores[which], back[which], rows, self.preferred(rows, indices))
 
 

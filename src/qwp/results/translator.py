@@ -26,7 +26,7 @@ from qwp.results.sides import AlignedSide, CommonSpace
 from qwp.search import retrieval
 from qwp.search.approximate import ApproximateRetriever, CrossIndex
 from qwp.search.retrieval import DEFAULT_CSLS_K, Retriever
-from qwp.search.spelling import COMPARED, checked_weight, one_alphabet, reranked
+from qwp.search.spelling import Spelling, checked_weight
 from qwp.spaces.embeddings import SIDES, Embeddings, Side, other
 from qwp.spaces.objects import Vectors, Words, as_array, as_words
 
@@ -269,11 +269,11 @@ class Translator:
     def translate(self, words: Words, k: int, search: Search, spelling: float = 0.0) -> Translations:
         """Return the k best translations of each word, by word."""
         whole(1, k=k)
-        weight = self.spelling_weight(spelling, search.method)
+        term = self.spelling_term(spelling, search.method)
         query = WordQuery.of(as_words(words), self.space.side(search.side).space)
         if not query.known:
             raise query.none_known(search.side, 'side="tgt"')
-        found = self._best_words(self.space.vectors(query.known, search.side), k, search, query.known, weight)
+        found = self._best_words(self.space.vectors(query.known, search.side), k, search, query.known, term)
         return Translations(zip(query.known, found, strict=True), query.unknown, query.hints, query.composed)
 
     def translate_vectors(self, vectors: Vectors, k: int, search: Search) -> list[list[Translation]]:
@@ -282,27 +282,27 @@ class Translator:
         dim = self.space.side(search.side).space.dim
         return self._best_words(np.atleast_2d(self.space.checked(as_array(vectors, dim), search.side)), k, search)
 
-    def spelling_weight(self, spelling: float, method: str) -> float:
-        """Return the weight of the spelling term: 0 if the two languages do not share an alphabet."""
+    def spelling_term(self, spelling: float, method: str) -> Spelling | None:
+        """Return the spelling term of a weight, or None if it adds nothing, as between two alphabets."""
         weight = checked_weight(spelling, method)
-        return weight if weight and self._one_alphabet else 0.0
+        return Spelling(weight) if weight and self._one_alphabet else None
 
     @cached_property
     def _one_alphabet(self) -> bool:
-        return one_alphabet(self.space.words("src"), self.space.words("tgt"))
+        return Spelling().one_alphabet(self.space.words("src"), self.space.words("tgt"))
 
     def _best_words(
-        self, vectors: AnyFloats, k: int, search: Search, asked: Sequence[str] = (), weight: float = 0.0
+        self, vectors: AnyFloats, k: int, search: Search, asked: Sequence[str] = (), term: Spelling | None = None
     ) -> list[list[Translation]]:
         """Return the k best words of the other language for vectors (n, d) as they were read.
 
-        asked: the words of the vectors, for the spelling term of this weight.
+        asked: the words of the vectors, for the spelling term.
         """
         words = self.space.words(other(search.side))
         rows = arrays.to_numpy(arrays.unit(self.space.map(vectors, search.side)))
-        found = self._nearest(rows, max(k, COMPARED) if weight else k, search)
-        if weight:
-            found = reranked(asked, words, *found, weight)
+        found = self._nearest(rows, max(k, term.compared) if term else k, search)
+        if term:
+            found = term.reranked(asked, words, *found)
         lists = (part[:, :k].tolist() for part in found)
         return [
             [Translation(words[j], score) for j, score in zip(*best, strict=True)] for best in zip(*lists, strict=True)

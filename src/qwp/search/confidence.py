@@ -18,19 +18,6 @@ import numpy.typing as npt
 from qwp.arrays import Floats
 from qwp.search.calibration import CALIBRATION
 
-CANDIDATES = 10
-"""Candidates of each word that the features compare, in both directions."""
-FAILED_FACTOR = 0.02
-"""Confidences of a failed alignment are multiplied by this: hardly any of its pairs are in a dictionary."""
-WEIGHTS = CALIBRATION.weights
-"""In the order of the columns of `features`."""
-# Leads are clipped to this range of spreads, so that outliers do not dominate.
-_LEAD_BOUNDS = (-3.0, 6.0)
-# Shares are clipped to this distance from 0 and 1 before the logarithm of the odds.
-_LEAST_SHARE = 0.004
-# Words of the refits and dimensions in the alignments that the weights were fitted to, and the fewest words among them.
-USUAL_WORDS, _USUAL_DIMENSIONS, _FEWEST_WORDS = 5000, 300, 500
-
 
 @dataclass(frozen=True)
 class Scale:
@@ -54,7 +41,7 @@ class Scale:
     back_lead: float
     back_lead_spread: float
     succeeded: bool = True
-    words: int = USUAL_WORDS
+    words: int = 5000
 
 
 @dataclass(frozen=True)
@@ -63,7 +50,8 @@ class SearchFigures:
 
     Attributes:
         scores: (n, k) CSLS of the k best candidates of each word, best first.
-        back_ranks: (n,) number of source words that are better for the first candidate, at most `CANDIDATES`.
+        back_ranks: (n,) number of source words that are better for the first candidate, at most
+            `ConfidenceModel.candidates`.
         back_others: (n,) best CSLS of the first candidate with another source word.
         preferred: (n, 2) the candidate that each of two refits prefers, 0 for the first (`qwp.judging.estimate`).
     """
@@ -89,49 +77,9 @@ def quartiles(values: Floats) -> tuple[float, float]:
     return float(middle), float(high - low)
 
 
-def features(found: SearchFigures, scale: Scale) -> Floats:
-    """Return the features of the model, (n, 14).
-
-    The columns are: 1; mutual (each is the best of the other); log(1 + rank on the way back); lead in spreads; lead if
-    negative; lead on the way back if negative; log-odds of the agreement of the refits; log(dimensions / 300);
-    log(words of the refits / 5,000); log-odds times lead; log-odds times mutual; both refits prefer the pair; one of
-    them does; both prefer the same other candidate.
-    """
-    ranks = np.asarray(found.back_ranks, dtype=np.float64)
-    forward, backward = found.leads()
-    lead = _measured(forward, scale.lead, scale.lead_spread)
-    back_lead = _measured(backward, scale.back_lead, scale.back_lead_spread)
-    one, mutual = np.ones_like(lead), ranks == 0
-    agreement = log_odds(scale.agreement)
-    preferred = np.asarray(found.preferred).reshape(-1, 2)
-    first, alike = preferred == 0, preferred[:, 0] == preferred[:, 1]
-    return np.column_stack(
-        [
-            one,
-            mutual,
-            np.log1p(ranks),
-            lead,
-            np.minimum(lead, 0.0),
-            np.minimum(back_lead, 0.0),
-            one * agreement,
-            one * np.log(scale.dimensions / _USUAL_DIMENSIONS),
-            one * np.log(max(scale.words, _FEWEST_WORDS) / USUAL_WORDS),
-            lead * agreement,
-            mutual * agreement,
-            first.all(axis=1),
-            first.any(axis=1),
-            alike & ~first[:, 0],
-        ]
-    )
-
-
-def _measured(leads: Floats, usual: float, spread: float) -> Floats:
-    return np.clip((leads - usual) / (spread + 1e-6), *_LEAD_BOUNDS)
-
-
-def log_odds(share: float) -> float:
-    """Return the log-odds of a share, which is clipped away from 0 and 1."""
-    inside = min(max(share, _LEAST_SHARE), 1.0 - _LEAST_SHARE)
+def log_odds(share: float, least: float = 0.004) -> float:
+    """Return the log-odds of a share, which is clipped to the distance `least` from 0 and 1."""
+    inside = min(max(share, least), 1.0 - least)
     return float(np.log(inside / (1.0 - inside)))
 
 
@@ -140,7 +88,73 @@ def logistic(odds: Floats) -> Floats:
     return np.asarray(1.0 / (1.0 + np.exp(-odds)))
 
 
-def confidence(found: SearchFigures, scale: Scale) -> Floats:
-    """Return the probability, (n,), that the first candidate of each word is right."""
-    probability = logistic(features(found, scale) @ np.asarray(WEIGHTS))
-    return probability if scale.succeeded else FAILED_FACTOR * probability
+@dataclass(frozen=True)
+class ConfidenceModel:
+    """A logistic model of the probability that a translation is right.
+
+    The weights belong to these features: whoever changes another field has to fit the weights again.
+
+    Attributes:
+        weights: in the order of the columns of `features`.
+        candidates: candidates of each word that the features compare, in both directions.
+        failed_factor: confidences of a failed alignment are multiplied by this, because hardly any of its pairs are in
+            a dictionary.
+        lead_bounds: leads are clipped to this range of spreads, so that outliers do not dominate.
+        words, dimensions: usual words of the refits and dimensions of the alignments that the weights were fitted to.
+        fewest_words: fewest words of the refits among these alignments.
+    """
+
+    weights: tuple[float, ...] = CALIBRATION.weights
+    candidates: int = 10
+    failed_factor: float = 0.02
+    lead_bounds: tuple[float, float] = (-3.0, 6.0)
+    words: int = 5000
+    dimensions: int = 300
+    fewest_words: int = 500
+
+    def confidence(self, found: SearchFigures, scale: Scale) -> Floats:
+        """Return the probability, (n,), that the first candidate of each word is right."""
+        probability = logistic(self.features(found, scale) @ np.asarray(self.weights))
+        return probability if scale.succeeded else self.failed_factor * probability
+
+    def features(self, found: SearchFigures, scale: Scale) -> Floats:
+        """Return the features of the model, (n, 14).
+
+        The columns are: 1; mutual (each is the best of the other); log(1 + rank on the way back); lead in spreads; lead
+        if negative; lead on the way back if negative; log-odds of the agreement of the refits; log(dimensions / 300);
+        log(words of the refits / 5,000); log-odds times lead; log-odds times mutual; both refits prefer the pair; one
+        of them does; both prefer the same other candidate.
+        """
+        ranks = np.asarray(found.back_ranks, dtype=np.float64)
+        forward, backward = found.leads()
+        lead = self._measured(forward, scale.lead, scale.lead_spread)
+        back_lead = self._measured(backward, scale.back_lead, scale.back_lead_spread)
+        one, mutual = np.ones_like(lead), ranks == 0
+        agreement = log_odds(scale.agreement)
+        preferred = np.asarray(found.preferred).reshape(-1, 2)
+        first, alike = preferred == 0, preferred[:, 0] == preferred[:, 1]
+        return np.column_stack(
+            [
+                one,
+                mutual,
+                np.log1p(ranks),
+                lead,
+                np.minimum(lead, 0.0),
+                np.minimum(back_lead, 0.0),
+                one * agreement,
+                one * np.log(scale.dimensions / self.dimensions),
+                one * np.log(max(scale.words, self.fewest_words) / self.words),
+                lead * agreement,
+                mutual * agreement,
+                first.all(axis=1),
+                first.any(axis=1),
+                alike & ~first[:, 0],
+            ]
+        )
+
+    def _measured(self, leads: Floats, usual: float, spread: float) -> Floats:
+        return np.clip((leads - usual) / (spread + 1e-6), *self.lead_bounds)
+
+
+CONFIDENCE = ConfidenceModel()
+"""The model with the weights of the package."""

@@ -1,10 +1,10 @@
 """Spelling similarity: a term that retrieval may add to CSLS for languages of one script.
 
 Cognates, loanwords and names are often spelled alike in two languages. The score of a candidate y for a word x becomes
-CSLS(x, y) + weight * s(x, y) for the `COMPARED` best candidates by CSLS. s = (1 - d / l)^2 with the edit distance d and
-the length l of the longer word. Case and accents are ignored. Only letters can match, so s = 0 for words of different
-scripts and for different numbers. Languages without a common alphabet are not changed: the English words in a Japanese
-vocabulary are seldom translations of the words they look like.
+CSLS(x, y) + weight * s(x, y) for the best candidates by CSLS. s = (1 - d / l)^2 with the edit distance d and the length
+l of the longer word. Case and accents are ignored. Only letters can match, so s = 0 for words of different scripts and
+for different numbers. Languages without a common alphabet are not changed: the English words in a Japanese vocabulary
+are seldom translations of the words they look like.
 
 The term is off by default. Fits, verdicts, estimates and confidences do not use it.
 """
@@ -24,47 +24,24 @@ from qwp.errors import InputError
 
 LABEL = "csls + spelling"
 """The name of scores with the term, in output and saved files."""
-WEIGHT = 0.7
-"""The weight that docs/accuracy.md measures."""
-COMPARED = 100
-"""Number of candidates, the best by CSLS, that are compared with a word."""
 _MOST_WEIGHT = 10.0
-# Letters of a word that are compared; longer strings are seldom words, and the time grows with the square.
-_LONGEST = 40
-# Most frequent words of a side that represent its alphabet.
-_ALPHABET_WORDS = 5_000
-# Overlap of two letter distributions from which they count as one alphabet. English has 0.75 and more with other
-# languages of Latin script, 0.005 with Russian or Japanese.
-_SHARED_LETTERS = 0.25
 # Letters whose mark Unicode does not treat as an accent.
 _PLAIN = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"})
-BLOCK_PAIRS = 1 << 14
-"""Pairs of words that are compared at once: their tables fit the cache."""
 
 
 def checked_weight(spelling: float, retrieval: str = "csls") -> float:
-    """Return the weight of the term, 0 for none and `WEIGHT` for True; an InputError for other values."""
+    """Return the weight of the term, 0 for none and the measured one for True; an InputError for other values."""
     if not isinstance(spelling, (int, float, np.integer, np.floating)) or not 0 <= spelling <= _MOST_WEIGHT:
         raise InputError(
             f"spelling={spelling!r} is not a weight; expected 0 (off) to {_MOST_WEIGHT:g}, or True for the measured "
-            f"weight {WEIGHT}"
+            f"weight {Spelling.weight}"
         )
     if spelling and retrieval != "csls":
         raise InputError(
             f"spelling={spelling!r} was received with retrieval={retrieval!r}; expected 'csls', because the term is "
             "added to CSLS: leave out one of them"
         )
-    return WEIGHT if spelling is True else float(spelling)
-
-
-def one_alphabet(words: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether two vocabularies share an alphabet: their letter distributions overlap by a quarter."""
-    ours, theirs = (
-        Counter(c for word in side[:_ALPHABET_WORDS] for c in folded(word[:_LONGEST]) if c.isalpha())
-        for side in (words, others)
-    )
-    total, other_total = max(1, ours.total()), max(1, theirs.total())
-    return sum(min(n / total, theirs[c] / other_total) for c, n in ours.items()) >= _SHARED_LETTERS
+    return Spelling.weight if spelling is True else float(spelling)
 
 
 def folded(word: str) -> str:
@@ -73,55 +50,69 @@ def folded(word: str) -> str:
     return "".join(c for c in decomposed if not unicodedata.combining(c)).translate(_PLAIN)
 
 
-def similarity(word: str, other: str) -> float:
-    """Return s of two words, 0 to 1; 1 for words that differ in case and accents only."""
-    return float(similarities([word], [other], np.zeros((1, 1), dtype=np.int64))[0, 0])
+@dataclass(frozen=True)
+class Spelling:
+    """The spelling term of the scores of candidates.
 
-
-def similarities(words: Sequence[str], others: Sequence[str], rows: Ints, *, block_pairs: int = BLOCK_PAIRS) -> Floats:
-    """Return s of n words with some of the others, (n, c). rows: (n, c) of the others."""
-    wanted, right = np.unique(rows, return_inverse=True)
-    names: dict[str, int] = {}
-    a = _spelled(words, names, no_letter=0)
-    b = _spelled([others[row] for row in wanted.tolist()], names, no_letter=-1)
-    left, right = np.repeat(np.arange(len(words)), rows.shape[1]), right.reshape(-1)
-    found = np.empty(rows.size)
-    # Sorted by length, because the longest word of a block determines its time.
-    order = np.argsort(a.lengths[left], kind="stable")
-    for start in range(0, rows.size, block_pairs):
-        pairs = order[start : start + block_pairs]
-        found[pairs] = _compared(a.of(left[pairs]), b.of(right[pairs]))
-    return found.reshape(rows.shape)
-
-
-def reranked(
-    words: Sequence[str],
-    others: Sequence[str],
-    rows: Ints,
-    scores: AnyFloats,
-    weight: float,
-) -> tuple[Ints, AnyFloats]:
-    """Re-rank candidates by CSLS plus spelling: return rows of the other words and scores, (n, c), best first.
-
-    rows, scores: (n, c) by CSLS, best first. The term is added to the first `COMPARED` candidates.
+    Attributes:
+        weight: of the similarity; benchmarks/spelling.py chose it, docs/accuracy.md measures it.
+        compared: number of candidates, the best by CSLS, that are compared with a word.
+        longest: letters of a word that are compared. Longer strings are seldom words, and the time grows with the
+            square.
+        alphabet_words: most frequent words of a side that represent its alphabet.
+        shared_letters: overlap of two letter distributions from which they count as one alphabet. English has 0.75 and
+            more with other languages of Latin script, 0.005 with Russian or Japanese.
+        block_pairs: pairs of words that are compared at once: their tables fit the cache.
     """
-    total = scores + added(words, others, rows, scores.dtype, weight)
-    order = np.argsort(-total, axis=1, kind="stable")
-    return np.take_along_axis(rows, order, axis=1), np.take_along_axis(total, order, axis=1)
 
+    weight: float = 0.7
+    compared: int = 100
+    longest: int = 40
+    alphabet_words: int = 5_000
+    shared_letters: float = 0.25
+    block_pairs: int = 1 << 14
 
-def added(
-    words: Sequence[str],
-    others: Sequence[str],
-    rows: Ints,
-    dtype: npt.DTypeLike,
-    weight: float,
-) -> AnyFloats:
-    """Return the term for candidates, (n, c), whose rows (n, c) are ordered by CSLS."""
-    found = np.zeros(rows.shape, dtype=dtype)
-    compared = np.asarray(rows[:, :COMPARED], dtype=np.int64)
-    found[:, : compared.shape[1]] = weight * similarities(words, others, compared)
-    return found
+    def one_alphabet(self, words: Sequence[str], others: Sequence[str]) -> bool:
+        """Whether two vocabularies share an alphabet, so that spelling can help."""
+        ours, theirs = (
+            Counter(c for word in side[: self.alphabet_words] for c in folded(word[: self.longest]) if c.isalpha())
+            for side in (words, others)
+        )
+        total, other_total = max(1, ours.total()), max(1, theirs.total())
+        return sum(min(n / total, theirs[c] / other_total) for c, n in ours.items()) >= self.shared_letters
+
+    def similarities(self, words: Sequence[str], others: Sequence[str], rows: Ints) -> Floats:
+        """Return s of n words with some of the others, (n, c). rows: (n, c) of the others."""
+        wanted, right = np.unique(rows, return_inverse=True)
+        names: dict[str, int] = {}
+        a = _spelled(words, names, self.longest, no_letter=0)
+        b = _spelled([others[row] for row in wanted.tolist()], names, self.longest, no_letter=-1)
+        left, right = np.repeat(np.arange(len(words)), rows.shape[1]), right.reshape(-1)
+        found = np.empty(rows.size)
+        # Sorted by length, because the longest word of a block determines its time.
+        order = np.argsort(a.lengths[left], kind="stable")
+        for start in range(0, rows.size, self.block_pairs):
+            pairs = order[start : start + self.block_pairs]
+            found[pairs] = _compared(a.of(left[pairs]), b.of(right[pairs]))
+        return found.reshape(rows.shape)
+
+    def added(self, words: Sequence[str], others: Sequence[str], rows: Ints, dtype: npt.DTypeLike) -> AnyFloats:
+        """Return the term for candidates, (n, c), whose rows (n, c) are ordered by CSLS."""
+        found = np.zeros(rows.shape, dtype=dtype)
+        compared = np.asarray(rows[:, : self.compared], dtype=np.int64)
+        found[:, : compared.shape[1]] = self.weight * self.similarities(words, others, compared)
+        return found
+
+    def reranked(
+        self, words: Sequence[str], others: Sequence[str], rows: Ints, scores: AnyFloats
+    ) -> tuple[Ints, AnyFloats]:
+        """Re-rank candidates by CSLS plus spelling: return rows of the other words and scores, (n, c), best first.
+
+        rows, scores: (n, c) by CSLS, best first.
+        """
+        total = scores + self.added(words, others, rows, scores.dtype)
+        order = np.argsort(-total, axis=1, kind="stable")
+        return np.take_along_axis(rows, order, axis=1), np.take_along_axis(total, order, axis=1)
 
 
 # --------------------------------------------------------------------------- letters
@@ -145,13 +136,14 @@ class _Spelled:
         return _Spelled(self.names[which], self.letters[: lengths.max(), which], lengths)
 
 
-def _spelled(words: Sequence[str], names: dict[str, int], *, no_letter: int) -> _Spelled:
+def _spelled(words: Sequence[str], names: dict[str, int], longest: int, *, no_letter: int) -> _Spelled:
     """Encode words without case and accents.
 
-    names: numbers of the words so far, extended by new ones. no_letter: the code of characters that are no letters.
+    names: numbers of the words so far, extended by new ones. longest: letters of a word that are encoded.
+    no_letter: the code of characters that are no letters.
     """
     whole = [folded(word) for word in words]
-    cut = [word[:_LONGEST] for word in whole]
+    cut = [word[:longest] for word in whole]
     lengths = np.array([len(word) for word in cut], dtype=np.int64)
     text = "".join(cut)
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<i4")

@@ -12,13 +12,10 @@ from qwp.arrays import AnyFloats, Bools, Floats, Ints
 from qwp.errors import InputError, one_of
 from qwp.maps.procrustes import polar, procrustes
 from qwp.shifts.result import Shift, similarity_of_neighbourhoods
-from qwp.shifts.significance import Expectation, adjusted, by_exchange, by_sign_flips, covariates, fisher
+from qwp.shifts.significance import Expectation, NoiseModel, NullDistribution, adjusted, covariates, fisher
 from qwp.spaces import frequency
 from qwp.spaces.embeddings import Embeddings, disambiguated
 from qwp.spaces.objects import Space, as_embeddings
-
-MAX_STABLE_Z = 2.5
-"""Words beyond this z are not stable. It excludes about 6 of 1,000 words that only noise moves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,42 +36,60 @@ class StableMap:
     cosines: Floats
 
 
-_FOLDS = 10
-# Exclusion stops when at most this share of the words changes between stable and moved.
-_MAX_CHANGED = 0.001
+@dataclass(frozen=True)
+class StableFit:
+    """Fits an orthogonal map to two spaces by Procrustes, iteratively excluding the words that moved.
 
-
-def stable_map(
-    x: AnyFloats,
-    y: AnyFloats,
-    covariates: Floats,
-    *,
-    max_iter: int = 10,
-) -> StableMap:
-    """Fit an orthogonal map of x onto y by Procrustes, iteratively excluding the words that moved.
-
-    Each word gets its cosine from a map fitted to the other folds.
-
-    Args:
-        x, y: vectors of the same words (n, d).
-        covariates: frequency and length of the words, see `significance.covariates` (n, 2).
-        max_iter: rounds of exclusion; 0 fits the map to all words.
+    Attributes:
+        rounds: of exclusion; 0 fits the map to all words. From 3 on the words found are the same
+            (benchmarks/shift.py).
+        max_z: words beyond this z are not stable. 2.5 excludes about 6 of 1,000 words that only noise moves.
+        folds: each word gets its cosine from a map fitted to the other folds.
+        noise: the expected displacement of stable words.
     """
-    x, y = (arrays.to_numpy(arrays.unit(side)) for side in (x, y))
-    stable = np.ones(len(x), dtype=np.bool_)
-    weights = np.ones(len(x))
-    one, other = _centred(x, stable), _centred(y, stable)
-    for _ in range(max_iter):
-        displaced = fisher(_row_products(one @ _fitted(one, other, weights), other))
-        expected = Expectation.of(displaced, covariates, stable)
-        before, stable = stable, expected.z(displaced, covariates) < MAX_STABLE_Z
-        # Noise with (1 - c) / (1 + c) times the variance of the vector gives a cosine of about c.
-        weights = np.where(stable, np.exp(-expected.typical(covariates)), 0.0)
-        weights = weights / weights.max()
+
+    rounds: int = 5
+    max_z: float = 2.5
+    folds: int = 10
+    noise: NoiseModel = NoiseModel()
+
+    def fit(self, x: AnyFloats, y: AnyFloats, covariates: Floats) -> StableMap:
+        """Return the map of x onto y.
+
+        Args:
+            x, y: vectors of the same words (n, d).
+            covariates: frequency and length of the words, see `significance.covariates` (n, 2).
+        """
+        x, y = (arrays.to_numpy(arrays.unit(side)) for side in (x, y))
+        stable = np.ones(len(x), dtype=np.bool_)
+        weights = np.ones(len(x))
         one, other = _centred(x, stable), _centred(y, stable)
-        if np.mean(before != stable) <= _MAX_CHANGED:
-            break
-    return StableMap(_fitted(one, other, weights), one, other, stable, _cross_fitted(one, other, weights))
+        for _ in range(self.rounds):
+            displaced = fisher(_row_products(one @ _fitted(one, other, weights), other))
+            expected = self.noise.expectation(displaced, covariates, stable)
+            stable = expected.z(displaced, covariates) < self.max_z
+            # Noise with (1 - c) / (1 + c) times the variance of the vector gives a cosine of about c.
+            weights = np.where(stable, np.exp(-expected.typical(covariates)), 0.0)
+            weights = weights / weights.max()
+            one, other = _centred(x, stable), _centred(y, stable)
+        return StableMap(_fitted(one, other, weights), one, other, stable, self._cross_fitted(one, other, weights))
+
+    def expectation(self, displaced: Floats, covariates: Floats, stable: Bools) -> Expectation:
+        """Estimate the displacement of words that did not move from those that seem stable."""
+        first = self.noise.expectation(displaced, covariates, stable)
+        return self.noise.expectation(displaced, covariates, first.z(displaced, covariates) < self.max_z)
+
+    def _cross_fitted(self, x: AnyFloats, y: AnyFloats, weights: Floats) -> Floats:
+        """Return the cosines of all rows (n,), each after a map that was fitted to the other folds."""
+        weighted = x * weights[:, None].astype(x.dtype)
+        folds = [slice(fold, None, self.folds) for fold in range(min(self.folds, len(x)))]
+        parts = [(weighted[fold].T @ y[fold]).astype(np.float64) for fold in folds]
+        whole = np.sum(parts, axis=0)
+        found = np.empty(len(x))
+        for fold, part in zip(folds, parts, strict=True):
+            rotation = arrays.to_numpy(polar(whole - part)).astype(x.dtype)
+            found[fold] = _row_products(x[fold] @ rotation, y[fold])
+        return found
 
 
 def _fitted(x: AnyFloats, y: AnyFloats, weights: Floats) -> AnyFloats:
@@ -84,19 +99,6 @@ def _fitted(x: AnyFloats, y: AnyFloats, weights: Floats) -> AnyFloats:
 def _centred(x: AnyFloats, stable: Bools) -> AnyFloats:
     """Centre the rows on the mean of the stable ones, and normalise them, (n, d)."""
     return arrays.to_numpy(arrays.unit(x - x[stable].mean(axis=0, dtype=np.float64).astype(x.dtype)))
-
-
-def _cross_fitted(x: AnyFloats, y: AnyFloats, weights: Floats) -> Floats:
-    """Return the cosines of all rows (n,), each after a map that was fitted to the other folds."""
-    weighted = x * weights[:, None].astype(x.dtype)
-    folds = [slice(fold, None, _FOLDS) for fold in range(min(_FOLDS, len(x)))]
-    parts = [(weighted[fold].T @ y[fold]).astype(np.float64) for fold in folds]
-    whole = np.sum(parts, axis=0)
-    found = np.empty(len(x))
-    for fold, part in zip(folds, parts, strict=True):
-        rotation = arrays.to_numpy(polar(whole - part)).astype(x.dtype)
-        found[fold] = _row_products(x[fold] @ rotation, y[fold])
-    return found
 
 
 def _row_products(x: AnyFloats, y: AnyFloats) -> Floats:
@@ -135,15 +137,19 @@ def shift(
     one_of(MEASURES, measure=measure)
     one_of(frequency.ORDERS, order=order)
     pair = _common_words((then, now), ("then", "now"), order)
-    fitted = stable_map(pair.x, pair.y, pair.covariates)
+    settings, null = StableFit(), NullDistribution()
+    fitted = settings.fit(pair.x, pair.y, pair.covariates)
     displaced = _displacements(fitted, measure)
     if control is None:
-        z = _stable_expectation(displaced, pair.covariates, fitted.stable).z(displaced, pair.covariates)
-        p = by_sign_flips(z)
+        z = settings.expectation(displaced, pair.covariates, fitted.stable).z(displaced, pair.covariates)
+        p = null.by_sign_flips(z)
     else:
-        z, p = _against_control(
-            displaced, pair.covariates, _common_words(control, ("control then", "control now"), order), measure
-        )
+        still = _common_words(control, ("control then", "control now"), order)
+        # Nothing moved between the spaces of the control.
+        unmoved = _displacements(settings.fit(still.x, still.y, still.covariates), measure)
+        expected = settings.noise.expectation(unmoved, still.covariates, np.ones(len(unmoved), dtype=np.bool_))
+        z = expected.z(displaced, pair.covariates)
+        p = null.by_exchange(z, expected.z(unmoved, still.covariates))
     logger.info("%d words, %d of them stable", len(pair.words), int(fitted.stable.sum()))
     return Shift(
         pair.names,
@@ -237,20 +243,3 @@ def _displacements(fitted: StableMap, measure: str) -> Floats:
     if measure == COSINE:
         return fisher(fitted.cosines)
     return fisher(similarity_of_neighbourhoods(fitted.x, fitted.y, np.arange(len(fitted.x))))
-
-
-def _stable_expectation(displaced: Floats, covariates: Floats, stable: Bools) -> Expectation:
-    """Estimate the displacement of words that did not move from those that seem stable."""
-    first = Expectation.of(displaced, covariates, stable)
-    return Expectation.of(displaced, covariates, first.z(displaced, covariates) < MAX_STABLE_Z)
-
-
-def _against_control(
-    displaced: Floats, covariates: Floats, control: _CommonWords, measure: str
-) -> tuple[Floats, Floats]:
-    """Return z and p (n,) from the words of a control."""
-    fitted = stable_map(control.x, control.y, control.covariates)
-    null = _displacements(fitted, measure)
-    expected = Expectation.of(null, control.covariates, np.ones(len(null), dtype=np.bool_))
-    z = expected.z(displaced, covariates)
-    return z, by_exchange(z, expected.z(null, control.covariates))

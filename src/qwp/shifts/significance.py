@@ -27,24 +27,12 @@ import numpy as np
 
 from qwp.arrays import AnyFloats, Bools, Floats
 
-# Words in each window of the running median and spread, and between windows.
-_WINDOW, _STEP = 500, 50
 # Single precision does not resolve smaller differences of cosines.
 _MIN_DISTANCE = 1e-6
-# Columns of the design for fewer words than a window: a constant and both covariates.
-_FEW_COLUMNS = 3
+# Columns of a linear design: a constant and both covariates.
+_LINEAR_COLUMNS = 3
 # Quantile of a normal distribution one standard deviation below the median.
 _BELOW = 0.158655
-# Smallest spread on Fisher's scale: with less, copies with a rounding error would have moved.
-_MIN_SPREAD = 0.02
-# Part of the largest rank that is added to all ranks before the logarithm.
-_RANK_OFFSET = 0.01
-# Size of the tail of the null: a tenth, at least 30 values for a fit.
-_TAIL_SHARE, _MIN_TAIL = 0.1, 30
-# Largest shape: with 0.5 the variance becomes infinite, and moments no longer estimate the shape.
-_MAX_SHAPE = 0.5
-# Smallest scale of the exponential tail, in units of z; beyond its last tenth the normal distribution has 0.4.
-_MIN_SCALE = 0.25
 
 
 def fisher(cosines: AnyFloats) -> Floats:
@@ -68,28 +56,6 @@ class Expectation:
     centre: Floats
     spread: Floats
 
-    @classmethod
-    def of(cls, displacements: Floats, covariates: Floats, stable: Bools) -> Expectation:
-        """Estimate the expectation from the stable words.
-
-        Args:
-            displacements: on Fisher's scale (n,).
-            covariates: see `covariates` (n, 2).
-            stable: the words to use (n,).
-        """
-        values, design = displacements[stable], _design(covariates[stable])
-        if len(values) < _WINDOW:
-            design[:, _FEW_COLUMNS:] = 0.0
-        trend = np.asarray(np.linalg.lstsq(design, values, rcond=None)[0], dtype=np.float64)
-        expected = design @ trend
-        order = np.argsort(expected, kind="stable")
-        expected, rest = expected[order], (values - expected)[order]
-        window = min(_WINDOW, len(rest))
-        views = np.lib.stride_tricks.sliding_window_view(rest, window)[::_STEP]
-        below, centre = np.quantile(views, [_BELOW, 0.5], axis=1)
-        places = np.median(np.lib.stride_tricks.sliding_window_view(expected, window)[::_STEP], axis=1)
-        return cls(trend, places, centre, np.maximum(centre - below, _MIN_SPREAD))
-
     def typical(self, covariates: Floats) -> Floats:
         """Return the median displacement of words with these covariates (n, 2), on Fisher's scale, (n,)."""
         expected = _design(covariates) @ self.trend
@@ -99,6 +65,42 @@ class Expectation:
         """Return by how many spreads displacements (n,) exceed those of words with these covariates (n, 2), (n,)."""
         spread = np.interp(_design(covariates) @ self.trend, self.places, self.spread)
         return np.asarray((displacements - self.typical(covariates)) / spread)
+
+
+@dataclass(frozen=True)
+class NoiseModel:
+    """Estimates the displacement that noise causes from words that did not move.
+
+    Attributes:
+        window: words in each window of the running median and spread. Fewer words get a linear trend.
+        step: words between windows.
+        min_spread: smallest spread on Fisher's scale: with less, copies with a rounding error would have moved.
+    """
+
+    window: int = 500
+    step: int = 50
+    min_spread: float = 0.02
+
+    def expectation(self, displacements: Floats, covariates: Floats, stable: Bools) -> Expectation:
+        """Return the expectation of the stable words.
+
+        Args:
+            displacements: on Fisher's scale (n,).
+            covariates: see `covariates` (n, 2).
+            stable: the words to use (n,).
+        """
+        values, design = displacements[stable], _design(covariates[stable])
+        if len(values) < self.window:
+            design[:, _LINEAR_COLUMNS:] = 0.0
+        trend = np.asarray(np.linalg.lstsq(design, values, rcond=None)[0], dtype=np.float64)
+        expected = design @ trend
+        order = np.argsort(expected, kind="stable")
+        expected, rest = expected[order], (values - expected)[order]
+        window = min(self.window, len(rest))
+        views = np.lib.stride_tricks.sliding_window_view(rest, window)[:: self.step]
+        below, centre = np.quantile(views, [_BELOW, 0.5], axis=1)
+        places = np.median(np.lib.stride_tricks.sliding_window_view(expected, window)[:: self.step], axis=1)
+        return Expectation(trend, places, centre, np.maximum(centre - below, self.min_spread))
 
 
 def covariates(rarity: Floats, lengths: Floats) -> Floats:
@@ -112,9 +114,7 @@ def covariates(rarity: Floats, lengths: Floats) -> Floats:
         lengths: lengths of the vectors at the two times (n, 2).
     """
     relative = np.log(lengths / np.median(lengths, axis=0))
-    # Without the offset the first ranks are far from all others, and a polynomial would oscillate there.
-    rank = np.log(rarity + _RANK_OFFSET * rarity.max())
-    return np.stack([rank, relative.max(axis=1)], axis=1)
+    return np.stack([np.log(rarity), relative.max(axis=1)], axis=1)
 
 
 def _design(covariates: Floats) -> Floats:
@@ -125,51 +125,61 @@ def _design(covariates: Floats) -> Floats:
     return np.stack(columns, axis=1)
 
 
-def by_sign_flips(z: Floats) -> Floats:
-    """Return p-values (n,) of z (n,); their null distribution is the mirrored part below the median."""
-    below = -z[z <= 0]
-    upper = _upper_tail(np.abs(z), below, 2 * len(below))
-    return np.asarray(np.where(z > 0, upper, 1.0 - upper + 1.0 / (1 + 2 * len(below))).clip(0.0, 1.0))
+@dataclass(frozen=True)
+class NullDistribution:
+    """p-values from a null sample, whose tail is a generalised Pareto distribution.
 
-
-def by_exchange(z: Floats, control: Floats) -> Floats:
-    """Return p-values (n,) of z (n,) from the z (m,) of a control, between whose spaces nothing moved."""
-    return _upper_tail(z, control, len(control))
-
-
-def _upper_tail(z: Floats, null: Floats, total: int) -> Floats:
-    """Return the share of a null distribution at or above z (n,).
-
-    Args:
-        z: values to test (n,).
-        null: values of the upper part of the null sample (m,).
-        total: size of the null sample.
+    Attributes:
+        tail_share: part of the sample that is its tail (Knijnenburg et al. 2009).
+        min_tail: values that a fit needs. A sample with fewer than twice as many has ranks only.
+        min_scale: smallest scale, in units of z; beyond its last tenth the normal distribution has 0.4.
     """
-    ordered = np.sort(null)
-    above = len(ordered) - np.searchsorted(ordered, z, side="left")
-    ranks = (1.0 + above) / (1.0 + total)
-    in_tail = max(_MIN_TAIL, round(_TAIL_SHARE * len(ordered)))
-    if len(ordered) < 2 * in_tail:
-        return np.asarray(ranks)
-    start = ordered[-in_tail - 1]
-    shape, scale = _pareto(ordered[-in_tail:] - start)
-    beyond = np.maximum(z - start, 0.0) / scale
-    survival = np.exp(-beyond) if shape == 0 else (1.0 + shape * beyond) ** (-1.0 / shape)
-    return np.asarray(np.where(z > start, in_tail / total * survival, ranks))
 
+    tail_share: float = 0.1
+    min_tail: int = 30
+    min_scale: float = 0.25
 
-def _pareto(exceedances: Floats) -> tuple[float, float]:
-    """Fit shape and scale of the generalised Pareto distribution by weighted moments (Hosking and Wallis 1987)."""
-    ordered = np.sort(exceedances)
-    k = len(ordered)
-    mean = float(ordered.mean())
-    weighted = float(np.mean((1.0 - (np.arange(1, k + 1) - 0.35) / k) * ordered))
-    spread = mean - 2.0 * weighted
-    shape = 2.0 - mean / spread if spread > 0 else 0.0
-    if shape <= 0:
-        return 0.0, max(mean, _MIN_SCALE)
-    shape = min(shape, _MAX_SHAPE)
-    return shape, max(mean * (1.0 - shape), _MIN_SCALE)
+    def by_sign_flips(self, z: Floats) -> Floats:
+        """Return p-values (n,) of z (n,); their null distribution is the mirrored part below the median."""
+        below = -z[z <= 0]
+        upper = self._upper_tail(np.abs(z), below, 2 * len(below))
+        return np.asarray(np.where(z > 0, upper, 1.0 - upper + 1.0 / (1 + 2 * len(below))).clip(0.0, 1.0))
+
+    def by_exchange(self, z: Floats, control: Floats) -> Floats:
+        """Return p-values (n,) of z (n,) from the z (m,) of a control, between whose spaces nothing moved."""
+        return self._upper_tail(z, control, len(control))
+
+    def _upper_tail(self, z: Floats, null: Floats, total: int) -> Floats:
+        """Return the share of a null distribution at or above z (n,).
+
+        Args:
+            z: values to test (n,).
+            null: values of the upper part of the null sample (m,).
+            total: size of the null sample.
+        """
+        ordered = np.sort(null)
+        above = len(ordered) - np.searchsorted(ordered, z, side="left")
+        ranks = (1.0 + above) / (1.0 + total)
+        in_tail = max(self.min_tail, round(self.tail_share * len(ordered)))
+        if len(ordered) < 2 * in_tail:
+            return np.asarray(ranks)
+        start = ordered[-in_tail - 1]
+        shape, scale = self.pareto(ordered[-in_tail:] - start)
+        beyond = np.maximum(z - start, 0.0) / scale
+        survival = np.exp(-beyond) if shape == 0 else (1.0 + shape * beyond) ** (-1.0 / shape)
+        return np.asarray(np.where(z > start, in_tail / total * survival, ranks))
+
+    def pareto(self, exceedances: Floats) -> tuple[float, float]:
+        """Fit shape and scale of the generalised Pareto distribution by weighted moments (Hosking and Wallis 1987)."""
+        ordered = np.sort(exceedances)
+        k = len(ordered)
+        mean = float(ordered.mean())
+        weighted = float(np.mean((1.0 - (np.arange(1, k + 1) - 0.35) / k) * ordered))
+        spread = mean - 2.0 * weighted
+        shape = 2.0 - mean / spread if spread > 0 else 0.0
+        if shape <= 0:
+            return 0.0, max(mean, self.min_scale)
+        return shape, max(mean * (1.0 - shape), self.min_scale)
 
 
 def adjusted(p: Floats) -> Floats:
