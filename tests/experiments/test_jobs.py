@@ -43,6 +43,22 @@ def test_a_process_computes_cells_with_shared_stages_in_a_row(plan: ExperimentPl
     assert sorted(addresses) == sorted(plan.cells)
 
 
+def test_helpers_leave_cells_with_the_same_loop_to_one_process(folder: Path, config: Path) -> None:
+    text = config.read_text().replace("coreset_size = [40, 60]", "coreset_size = [40, 60]\nrefine = [0, 1]")
+    config.write_text(text.replace("refine = 1\n", ""))
+    plan = make_plan(read_experiment(str(config)), Data.below(folder), directions=["en-es"])
+    queue = Queue(plan.cells.items())
+    workers = {number: queue.next_after() for number in range(5)}
+    took: dict[tuple[str, ...], set[int]] = {}
+    while any(workers.values()):
+        for number, found in workers.items():
+            if found is not None:
+                took.setdefault(found[1].affinity(), set()).add(number)
+                workers[number] = queue.next_after(found[1])
+    assert len(took) == 8
+    assert all(len(numbers) == 1 for numbers in took.values())
+
+
 def test_cells_are_ordered_by_affinity(folder: Path, config: Path) -> None:
     text = config.read_text().replace("coreset_size = [40, 60]", "coreset_size = [40, 60]\nrefine = [0, 1]")
     config.write_text(text.replace("refine = 1\n", ""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -87,22 +88,38 @@ def failure(error: BaseException) -> JobRecord:
 class Queue(Generic[J]):
     """Jobs in an order that lets one process compute those with common steps one after the other.
 
-    Jobs with the same first two steps of affinity form a group: cells with the same files and initialization. A process
-    that has started a group finishes it. It then starts another group, preferably with the same files. When all groups
-    are started, it helps with the group that has most jobs left.
+    Jobs with the same affinity form a bundle, which one process computes: cells with the same loop. Bundles with the
+    same first two steps form a group: cells with the same files and initialization. A process that has started a group
+    finishes it. It then starts another group, preferably with the same files. When all groups are started, it helps
+    with the group that has most bundles left.
     """
 
     def __init__(self, jobs: Iterable[tuple[str, J]]) -> None:
-        self._groups: dict[tuple[str, ...], deque[tuple[str, J]]] = {}
-        for address, job in _by_affinity(jobs):
-            self._groups.setdefault(_group(job), deque()).append((address, job))
+        self._groups: dict[tuple[str, ...], deque[deque[tuple[str, J]]]] = {}
+        for affinity, bundle in groupby(_by_affinity(jobs), key=lambda each: each[1].affinity()):
+            self._groups.setdefault(affinity[:2], deque()).append(deque(bundle))
         self._started: set[tuple[str, ...]] = set()
+        self._bundles: dict[tuple[str, ...], deque[tuple[str, J]]] = {}
 
     def next_after(self, job: J | None = None) -> tuple[str, J] | None:
-        """Return the next job for a process that has computed `job` last, or None if no job is left."""
+        """Return the next job for a process that has computed `job` last, or None if no job is left for it."""
+        own = None if job is None else job.affinity()
+        bundle = self._bundles.get(own) if own is not None else None
+        if bundle is None:
+            bundle = self._next_bundle(None if own is None else own[:2])
+        if bundle is None:
+            return None
+        found = bundle.popleft()
+        affinity = found[1].affinity()
+        self._bundles[affinity] = bundle
+        if not bundle:
+            del self._bundles[affinity]
+        return found
+
+    def _next_bundle(self, own: tuple[str, ...] | None) -> deque[tuple[str, J]] | None:
+        """Return the next bundle for a process whose last job belonged to the group `own`."""
         if not self._groups:
             return None
-        own = None if job is None else _group(job)
         fresh = [group for group in self._groups if group not in self._started]
         if own in self._groups:
             group = own
@@ -112,16 +129,12 @@ class Queue(Generic[J]):
             group = max(self._groups, key=lambda each: len(self._groups[each]))
         helping = group in self._started and group != own
         self._started.add(group)
-        members = self._groups[group]
-        # A helper takes jobs from the other end, which has least in common with those the others compute.
-        found = members.pop() if helping else members.popleft()
-        if not members:
+        bundles = self._groups[group]
+        # A helper takes bundles from the other end, which has least in common with those the others compute.
+        found = bundles.pop() if helping else bundles.popleft()
+        if not bundles:
             del self._groups[group]
         return found
-
-
-def _group(job: Job) -> tuple[str, ...]:
-    return job.affinity()[:2]
 
 
 def _by_affinity(jobs: Iterable[tuple[str, J]]) -> list[tuple[str, J]]:
