@@ -229,12 +229,13 @@ def peak_memory(found: Sequence[Record], task: Task) -> dict[str, int]:
 
 
 def summary_table(scores: Sequence[Record]) -> str:
-    """Return methods by tasks: mean P@1 over all seeds, failed runs included."""
-    rows = [
-        [label, *(cell(mean(select(scores, label=label, task=task.name), "csls_p1")) for task in TASKS)]
-        for label in _labels(scores)
-    ]
-    return markdown(["method", *(task.name for task in TASKS)], rows)
+    """Return methods by tasks: mean P@1 over all seeds, failed runs included, and the version that measured them."""
+    rows = []
+    for label in _labels(scores):
+        runs = select(scores, label=label)
+        means = (cell(mean(select(runs, task=task.name), "csls_p1")) for task in TASKS)
+        rows.append([label, ", ".join(sorted({r["version"] for r in runs})), *means])
+    return markdown(["method", "version", *(task.name for task in TASKS)], rows)
 
 
 def task_table(scores: Sequence[Record], memory: dict[str, int]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tools.project import ROOT
 
 README = ROOT / "README.md"
-DOCUMENTS = (README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md")))
+DOCUMENTS = (README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 _FENCE = re.compile(r"^```(?P<language>[a-z]*)$")
 _NOT_RUN = re.compile(r"^<!-- not run: (?P<reason>.+) -->$")

@@ -1,4 +1,4 @@
-"""The README is true: every block of it runs, on small files, in the order in which it is read."""
+"""The blocks of the README and of docs/tasks.md run on small files, in the order in which a reader meets them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ from tests.cli.conftest import Ran
 from tests.cli.conftest import qwp as run_qwp
 from tests.conftest import QUICK
 from tests.documents import README, Block, Command, blocks, commands
+from tests.migration.problems import encoders
 from tests.problems import rotation, space
 from tools.project import ROOT, pyproject
 
-# Blocks that are not run, and the reason that the README gives.
+TASKS = ROOT / "docs" / "tasks.md"
+MOST_LINES = 150
+
+# Blocks of docs/tasks.md that are not run, and the reasons that the page gives. The README has none.
 NOT_RUN = {
     "qwp --install-completion": "it changes the start-up file of the shell",
     "qwp align-many pairs.tsv --out aligned": "needs a list",
@@ -76,6 +80,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for year in (1890, 1990):
         noisy = vectors_of("en") + 0.01 * np.random.default_rng(year).standard_normal((N_WORDS, DIM))
         io.save(Embeddings(words_of("en"), noisy), tmp_path / f"en.{year}.vec")
+    texts = encoders(500)
+    io.save(Embeddings(texts.ids, texts.old), tmp_path / "old.npz")
+    io.save(Embeddings(texts.ids[:300], texts.new[:300]), tmp_path / "new.npz")
     (tmp_path / "words.txt").write_text("house\nwater\n")
     (tmp_path / "en.txt").write_text("the house by the water\n" * 50)
     (tmp_path / "wordsim353.tsv").write_text("Word 1\tWord 2\tHuman\nhouse\tboat\t3\nhouse\tnight\t2\nwater\tboat\t7\n")
@@ -181,14 +188,27 @@ def run_pip_line(args: list[str]) -> None:
     """An installation, which is not done here: of this package, with extras that it has."""
     assert args[1] == "install", args
     for wanted in args[2:]:
-        found = re.fullmatch(r"(?:qwp|\.)(?:\[(?P<extras>[\w,]+)\])?", wanted)
+        # Version 0.2.0 is on no package index, so `pip install qwp` would fail.
+        found = re.fullmatch(r"\.(?:\[(?P<extras>[\w,]+)\])?", wanted)
         assert found, f"pip install {wanted} is not the package"
         extras = set((found["extras"] or "").split(",")) - {""}
         assert extras <= set(pyproject()["project"]["optional-dependencies"]), wanted
 
 
+def run_git_line(args: list[str]) -> None:
+    """Check that the command clones this repository, and run nothing."""
+    assert args == ["git", "clone", pyproject()["project"]["urls"]["Source"]], args
+
+
+def run_cd_line(args: list[str]) -> None:
+    """Check that the folder is that of the clone."""
+    assert args == ["cd", pyproject()["project"]["urls"]["Source"].rpartition("/")[2]], args
+
+
 def run_shell(block: Block) -> None:
     programs: dict[str, Callable[[Command], None]] = {
+        "git": lambda command: run_git_line(command.args),
+        "cd": lambda command: run_cd_line(command.args),
         "qwp": run_qwp_line,
         "make": lambda command: run_make_line(command.args),
         "pip": lambda command: run_pip_line(command.args),
@@ -223,7 +243,7 @@ def run_blocks(path: Path, given: dict[str, Any] | None = None) -> dict[str, Any
         try:
             if block.language == "sh":
                 run_shell(block)
-            else:
+            elif block.language == "python":
                 run_python(block, names)
         except BaseException as error:
             error.args = (f"the block of {block.where}: {error}",)
@@ -234,29 +254,62 @@ def run_blocks(path: Path, given: dict[str, Any] | None = None) -> dict[str, Any
 @pytest.mark.slow
 def test_every_block_of_the_readme_runs(folder: Path, quick: None, capsys: pytest.CaptureFixture[str]) -> None:
     names = run_blocks(README)
+    assert names["alignment"].translate("house")["house"][0].word == "casa"
+    for name in (
+        "en-es.tsv",
+        "en.aligned.vec",
+        "en-es.html",
+        "figures",
+        "converted.npz",
+        "adapter.npz",
+        "en-es-python",
+    ):
+        assert (folder / name).exists(), name
+    assert "succeeded" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_every_block_of_the_tasks_runs(folder: Path, quick: None, capsys: pytest.CaptureFixture[str]) -> None:
+    names = run_blocks(TASKS)
     assert first_translations((folder / "translations.tsv").read_text("utf-8")) == {"house": "casa", "water": "agua"}
     assert names["found"]["house"][0].word == "casa"
     assert names["found"].unknown == ["Madrid"]
     assert names["together"].pair("es", "fr").translate("casa")["casa"][0].word == "maison"
     assert names["aligner"].transform(["house", "water"]).shape == (2, DIM)
     assert len(names["alignments"]) == 3
-    assert {path.name for path in (folder / "dumped" / "debug").glob("*/vectors-*.txt")} == {
-        "vectors-en.txt",
-        "vectors-es.txt",
-    }
-    assert (folder / "demo-report.html").is_file()
     assert "Alignment(en 300 x 12 -> es 300 x 12, qwp, succeeded" in capsys.readouterr().out
 
 
-def test_blocks_are_run_or_say_why_not() -> None:
-    assert {block.language for block in blocks(README)} == {"sh", "python"}
-    assert {block.text: block.reason for block in blocks(README) if block.reason} == NOT_RUN
+@pytest.mark.slow
+def test_the_output_of_the_demo_is_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to the first digit of each line, because figures depend on the CPU."""
+    monkeypatch.chdir(tmp_path)
+    ran = run_qwp("demo")
+    assert ran.code == 0
+    printed = " ".join((ran.out + ran.err).split())
+    (block,) = (block for block in blocks(README) if block.language == "text")
+    for line in block.text.splitlines():
+        begin = " ".join(re.split(r"[\d,]", line)[0].split())
+        assert begin in printed, line
+
+
+def test_the_readme_is_short_and_all_of_it_runs() -> None:
+    assert len(README.read_text("utf-8").splitlines()) <= MOST_LINES
+    assert {block.language for block in blocks(README)} == {"sh", "text", "python"}
+    assert not [block for block in blocks(README) if block.reason]
+
+
+def test_tasks_are_run_or_say_why_not() -> None:
+    assert {block.language for block in blocks(TASKS)} == {"sh", "python"}
+    assert {block.text: block.reason for block in blocks(TASKS) if block.reason} == NOT_RUN
 
 
 def test_a_block_that_is_wrong_is_noticed() -> None:
     for line, problem in {
         "make nothing": "nothing",
-        "pip install qwp[nothing]": "nothing",
+        "pip install .[nothing]": "nothing",
+        "pip install qwp": "is not the package",
+        "git clone https://example.org/qwp": "example.org",
         "pip install word2vec": "is not the package",
         "qwp info none.vec": "none.vec does not exist",
         "qwp translate": "Missing argument",

@@ -1,6 +1,6 @@
 """Write the generated parts of documents and code: `python -m tools.generate`. `--check` only reports stale parts.
 
-A generated part of README.md, CONTRIBUTING.md or docs/*.md stands between the lines `<!-- generated:NAME -->` and
+A generated part of README.md, CONTRIBUTING.md or a page in docs/ stands between the lines `<!-- generated:NAME -->` and
 `<!-- /generated:NAME -->`. The function NAME in GENERATORS returns it. `generated:NAME:ARGUMENT` passes an argument to
 the function. FILES are generated completely.
 """
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tools import charts, drawings, parameters, project, results, structure
+from tools import charts, drawings, options, parameters, project, results, structure
 
 # Takes the argument of the marker ("" without one) and returns Markdown.
 Generator = Callable[[str], str]
@@ -21,8 +21,10 @@ Generator = Callable[[str], str]
 GENERATORS: dict[str, Generator] = {
     "benchmark": results.benchmark,
     "experiment": results.experiment,
+    "headline": results.headline,
     "layers": structure.layers,
     "make-targets": structure.make_targets,
+    "options": options.options,
     "parameters": parameters.table,
     "presets": parameters.presets,
     "walk": structure.walk,
@@ -47,7 +49,7 @@ class DocumentError(Exception):
 def documents(root: Path = project.ROOT) -> list[Path]:
     """Return the files that may have generated parts."""
     fixed = [root / "README.md", root / "CONTRIBUTING.md"]
-    return [path for path in fixed if path.is_file()] + sorted((root / "docs").glob("*.md"))
+    return [path for path in fixed if path.is_file()] + sorted((root / "docs").rglob("*.md"))
 
 
 def regenerate(text: str, generators: Mapping[str, Generator]) -> tuple[str, list[str]]:

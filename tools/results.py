@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import ablation, encoders, items, judgement, kernels, planted, spelling, systems
-from benchmarks.records import FOLDER, read_records
+from benchmarks.records import FOLDER, markdown, read_records
 from qwp.experiments.formats import read_report, sections
 
 _TABLES = {
@@ -20,9 +23,20 @@ _TABLES = {
 }
 
 
-def benchmark(name: str) -> str:
-    """Return the tables of a benchmark."""
-    return _TABLES[name](read_records(FOLDER / f"{name}.jsonl"))
+def benchmark(argument: str) -> str:
+    """Return the tables of a benchmark.
+
+    argument: the name of the benchmark, or `NAME.START` for the one table whose heading begins with START, a slug.
+    """
+    name, _, start = argument.partition(".")
+    text = _TABLES[name](read_records(FOLDER / f"{name}.jsonl"))
+    if not start:
+        return text
+    for section in re.split(r"^#+ ", text, flags=re.MULTILINE):
+        title, _, table = section.partition("\n")
+        if re.sub(r"\W+", "-", title.lower()).startswith(start):
+            return table.strip()
+    raise ValueError(f"no table of {name} has a heading that begins with {start}")
 
 
 def experiment(name: str, folder: Path = FOLDER) -> str:
@@ -31,3 +45,37 @@ def experiment(name: str, folder: Path = FOLDER) -> str:
     if not path.is_file():
         return f"No results of `{name}` are recorded."
     return "\n\n".join(sections(read_report(path)))
+
+
+_HEADLINE_SYSTEMS = {
+    "qwp, defaults": "`qwp`",
+    "qWP + Refine, KMeans++, balanced": "`qwp --preset paper`",
+    "PROC": "Procrustes, 5,000 pairs",
+    "RCSLS": "RCSLS, 5,000 pairs",
+}
+_HEADLINE_DATA = {
+    "zhang:es-en": "Zhang et al. (2017) es-en, 50 dimensions",
+    "zhang:it-en": "Zhang et al. (2017) it-en, 50 dimensions",
+    "en-es": "novels en-es, 20,000 words, 300 dimensions",
+    "en-fr": "novels en-fr",
+    "en-de": "novels en-de",
+}
+
+
+def headline(_: str, folder: Path = FOLDER) -> str:
+    """Return P@1 of five directions: the default, the preset of the paper, and two methods that learn from pairs."""
+    view = next(view for view in read_report(folder / "experiment-bench.json").views if view.name == "table4")
+    scores = {
+        (row.label, direction): entry.ours
+        for row in view.rows
+        for direction, entry in zip(view.columns, row.entries, strict=True)
+    }
+    rows = [
+        [name, *(_mean(scores.get((label, direction), ())) for label in _HEADLINE_SYSTEMS)]
+        for direction, name in _HEADLINE_DATA.items()
+    ]
+    return markdown(["data", *_HEADLINE_SYSTEMS.values()], rows)
+
+
+def _mean(scores: Sequence[float]) -> str:
+    return f"{statistics.mean(scores):.1f}" if scores else "-"

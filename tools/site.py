@@ -1,7 +1,7 @@
 """MkDocs hooks: generated pages, links, and formulas as MathML.
 
-The documents in docs/ serve both a code host and the site. Some pages exist on the site only: sections of the README,
-CONTRIBUTING.md and similar files, the options of the commands, the public names of the package, and the notebook.
+The documents in docs/ serve both a code host and the site. Some pages exist on the site only:
+CONTRIBUTING.md and similar files, the public names of the package, and the notebook.
 Formulas become MathML, which browsers draw without a script.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html as entities
 import json
+import posixpath
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,16 +18,15 @@ from typing import Any
 from tools import project
 
 NOTEBOOK = project.ROOT / "docs" / "notebooks" / "first_alignment.ipynb"
-_TASKS = ("Where vectors come from", "One command for each task", "From Python", "The verdict", "Disk", "Exit codes")
 _SPAN = re.compile(r'<(?P<tag>span|div) class="arithmatex">\\(?P<open>[(\[])(?P<tex>.+?)\\[)\]]</(?P=tag)>', re.DOTALL)
 # A line over several characters, which only some fonts can stretch; site.css draws it.
 _OVERLINE = re.compile(r'<mover><mrow>(?P<what>(?:(?!<mover>).)*?)</mrow><mo accent="true">&#x02015;</mo></mover>')
-_RELATIVE = re.compile(r"\]\(\.\./(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
+_RELATIVE = re.compile(r"\]\((?P<path>\.\./[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 _ABSOLUTE_DOCS = r"\]\({}docs/(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)"
 _SHIM_ADDRESS, _SHIM = "https://unpkg.com/iframe-worker/shim", "vendor/iframe-worker/shim.js"
 # Files of the checkout that are pages of the site.
 ROOT_PAGES = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md"}
-_LINKED = {**ROOT_PAGES, "README.md": "how-to.md"}
+_LINKED = {**ROOT_PAGES, "README.md": "index.md"}
 
 
 def slug(title: str) -> str:
@@ -47,19 +47,6 @@ def pictures() -> str:
 
 
 # --------------------------------------------------------------------------- generated pages
-
-
-def how_to() -> str:
-    """Return the tasks of the README."""
-    text = (project.ROOT / "README.md").read_text("utf-8")
-    return "# How to\n\n" + "\n\n".join(_section(text, title) for title in _TASKS) + "\n"
-
-
-def _section(text: str, title: str) -> str:
-    """Return a section of second order with its heading."""
-    begin = text.index(f"## {title}\n")
-    end = text.find("\n## ", begin)
-    return text[begin : None if end < 0 else end].rstrip()
 
 
 def api() -> str:
@@ -124,36 +111,6 @@ def homes() -> set[str]:
     return {home.rpartition(".")[2] for names in _GROUPS.values() for home in names}
 
 
-def commands() -> str:
-    """Return every command with its arguments and options."""
-    from qwp.cli.commands import COMMANDS, OTHER_TOOLS, loaded
-    from tools.structure import table
-
-    parts = ["# All options", "Generated from the program. [cli.md](cli.md) explains what the commands do."]
-    for name, summary in COMMANDS.items():
-        parts += [f"## qwp {name}", summary]
-        if name in OTHER_TOOLS:
-            parts.append(f"It takes the command lines of that tool unchanged, see [cli.md](cli.md#{_OTHER_TOOLS}).")
-            continue
-        rows = [_option(option) for option in loaded(name).params if option.name != "help" and not option.hidden]
-        parts.append(table(["option", "default", "meaning"], rows))
-    return "\n\n".join(parts) + "\n"
-
-
-_OTHER_TOOLS = slug("qwp vecmap and qwp muse")
-
-
-def _option(option: Any) -> list[str]:
-    flags = [flag for flag in (*option.opts, *option.secondary_opts) if flag.startswith("-")]
-    metavar = "" if getattr(option, "is_flag", False) or not option.metavar else f" {option.metavar}"
-    shown = ", ".join(f"`{flag}{metavar}`" for flag in flags) or f"`{option.metavar or option.name.upper()}`"
-    # A default of 0 is shown, although it equals False.
-    is_shown = (
-        option.default is not None and not isinstance(option.default, bool | tuple) and not callable(option.default)
-    )
-    return [shown, f"`{option.default}`" if is_shown else "", option.help or ""]
-
-
 def notebook(path: Path = NOTEBOOK) -> str:
     """Return the cells of a notebook with their output."""
     cells = json.loads(path.read_text("utf-8"))["cells"]
@@ -174,9 +131,7 @@ def _outputs(outputs: list[dict[str, Any]]) -> Iterator[str]:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "how-to.md": how_to,
     "api.md": api,
-    "commands.md": commands,
     "notebook.md": notebook,
     **{
         page: (lambda name=name: (project.ROOT / name).read_text("utf-8"))  # type: ignore[misc]
@@ -189,12 +144,24 @@ PAGES: dict[str, Callable[[], str]] = {
 # --------------------------------------------------------------------------- links and formulas
 
 
-def with_site_links(text: str) -> str:
-    """Point the links into the checkout to pages of the site, or to the repository if there is no page."""
+def with_site_links(text: str, page: str = "index.md") -> str:
+    """Point the links into the checkout to pages of the site, or to the repository if there is no page.
+
+    page: the path of the page in docs/, from which relative links start.
+    """
+
+    def converted(found: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), found["path"]))
+        anchor = found["anchor"] or ""
+        if path in _LINKED:
+            up = "../" * page.count("/")
+            return f"]({up}{_LINKED[path]}{anchor})"
+        return found[0] if path.startswith("docs/") else f"]({repository()}{path}{anchor})"
+
     for address in (repository(), pictures()):
         absolute = re.compile(_ABSOLUTE_DOCS.format(re.escape(address)))
         text = absolute.sub(lambda found: f"]({found['path']}{found['anchor'] or ''})", text)
-    return _RELATIVE.sub(_from_docs, text)
+    return _RELATIVE.sub(converted, text)
 
 
 def with_links_from_root(text: str) -> str:
@@ -206,11 +173,6 @@ def with_links_from_root(text: str) -> str:
 
 def _in_docs(text: str) -> str:
     return re.sub(r"\]\(docs/", f"]({repository()}docs/", text)
-
-
-def _from_docs(found: re.Match[str]) -> str:
-    path, anchor = found["path"], found["anchor"] or ""
-    return f"]({_LINKED[path]}{anchor})" if path in _LINKED else f"]({repository()}{path}{anchor})"
 
 
 def with_formulas(html: str) -> str:
@@ -240,14 +202,14 @@ def on_files(files: Any, config: Any) -> Any:
 
     for name, make in PAGES.items():
         text = make()
-        from_root = name == "how-to.md" or name in ROOT_PAGES.values()
+        from_root = name in ROOT_PAGES.values()
         files.append(File.generated(config, name, content=with_links_from_root(text) if from_root else text))
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Convert the links into the checkout."""
-    return with_site_links(markdown)
+    return with_site_links(markdown, page.file.src_uri)
 
 
 def on_post_page(output: str, **_: Any) -> str:

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import qwp
-from qwp.cli.commands import COMMANDS
 from tools import project, site
 
 yaml: Any = pytest.importorskip("yaml")
@@ -67,33 +66,22 @@ def test_the_python_page_has_all_public_names() -> None:
         assert hasattr(importlib.import_module(module), name), home
 
 
-def test_the_page_of_all_options_has_them() -> None:
-    text = site.commands()
-    assert [line[7:] for line in text.splitlines() if line.startswith("## qwp ")] == list(COMMANDS)
-    for wanted in (
-        "`--coreset-size N`",
-        "| `--min-confidence X` | `0.0` |",
-        "| `--out FILE`, `-o FILE` | `report.html` |",
-    ):
-        assert wanted in text, wanted
-
-
-def test_the_tasks_are_those_of_the_readme() -> None:
-    text = site.how_to()
-    assert "qwp translate en-es house water -k 3" in text
-    assert "## Citation" not in text
-
-
 def test_links_lead_to_the_site_or_to_the_repository() -> None:
     for before, after in (
         ("[a](../CONTRIBUTING.md#style)", "[a](contributing.md#style)"),
-        ("[a](../README.md#disk)", "[a](how-to.md#disk)"),
+        ("[a](../README.md#results)", "[a](index.md#results)"),
         ("[a](../benchmarks/run.py)", f"[a]({site.repository()}benchmarks/run.py)"),
         (f"[a]({site.repository()}docs/faq.md#gpu)", "[a](faq.md#gpu)"),
         ("[a](faq.md#gpu)", "[a](faq.md#gpu)"),
         ("[a](https://example.org/docs/x.md)", "[a](https://example.org/docs/x.md)"),
     ):
         assert site.with_site_links(before) == after
+    for before, after in (
+        ("[a](../faq.md#gpu)", "[a](../faq.md#gpu)"),
+        ("[a](../../benchmarks/run.py)", f"[a]({site.repository()}benchmarks/run.py)"),
+        ("[a](../../CONTRIBUTING.md)", "[a](../contributing.md)"),
+    ):
+        assert site.with_site_links(before, "research/systems.md") == after
     found = site.with_links_from_root("[a](docs/faq.md) [b](src/qwp/api.py) [c](#here) [d](SECURITY.md)")
     assert found == f"[a](faq.md) [b]({site.repository()}src/qwp/api.py) [c](#here) [d](security.md)"
 

@@ -264,7 +264,7 @@ SpellingWeight = Annotated[
     bool,
     typer.Option(
         "--spelling",
-        help="Add the similarity of the letters to CSLS. For languages with one script it helps much.",
+        help="Prefer words that are spelled alike; for languages that share a script.",
     ),
 ]
 Words = Annotated[
