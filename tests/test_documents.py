@@ -231,7 +231,8 @@ def documented(command: str) -> str:
     titles = [title for title in headings(CLI) if re.search(rf"qwp {command}\b", title)]
     shared = [title for title in headings(CLI) if title.startswith(("JSON", "qwp align", "qwp evaluate"))]
     wanted = titles if command in ("convert", "data", "export", "lexicon", "methods", "translate") else titles + shared
-    return "\n".join(line for title in wanted for line in section(CLI, title))
+    of_all = "\n".join(section(CLI, "JSON")).partition("\n### ")[0]
+    return "\n".join([of_all, *(line for title in wanted for line in section(CLI, title))])
 
 
 @pytest.mark.slow
