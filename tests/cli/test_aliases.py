@@ -14,6 +14,7 @@ from qwp.cli.aliases import (
     EXPLAINED_BY_EVALUATE,
     boolean,
     normalization_step,
+    translate,
 )
 from qwp.cli.commands import loaded
 from qwp.cli.parameters import FLAGS, resolve
@@ -194,3 +195,11 @@ def test_values_of_other_tools() -> None:
     ]
     with pytest.raises(InputError, match="the step unitdim of normalize is not known"):
         normalization_step("unitdim")
+
+
+def test_values_of_other_options_are_not_translated() -> None:
+    args = ["--out", "--nmax", "--nmax=5", "x", "-k", "--cuda", "-qd", "--cuda", "0", "--", "--cuda"]
+    translated, notes = translate(args, ALIGN_ALIASES, {"--out": 1, "-k": 1, "-q": 0})
+    kept = ["--out", "--nmax", "--max-vocab", "5", "x", "-k", "--cuda", "-qd", "--device", "cpu", "--", "--cuda"]
+    assert translated == kept
+    assert notes == ["--nmax is --max-vocab here", "--cuda 0 is --device cpu here"]

@@ -1,11 +1,12 @@
 """Options of MUSE, VecMap and fastText: accepted if they mean the same here, explained otherwise.
 
-An accepted option is another name of an option of qwp. Only the parser knows it, so that --help shows one name each.
+An accepted option is another name of an option of qwp. It is replaced before the arguments are parsed, so that --help
+shows one name each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -47,31 +48,29 @@ class Alias:
 
     Args:
         option: the option here; "" if the other option changes nothing here.
-        nargs: number of values there.
-        translate: returns the value here, from the value there and the arguments after it; it removes those it uses.
+        translate: takes the values there from the arguments after the option, and returns the value here.
     """
 
     option: str
-    nargs: int = 1
-    translate: Callable[[Any, list[str]], Any] = lambda value, _: value
+    translate: Callable[[list[str]], str] = lambda following: following.pop(0)
 
 
-def _device(_: Any, following: list[str]) -> str:
+def _device(following: list[str]) -> str:
     """Translate --cuda, a switch in VecMap and a boolean in MUSE."""
     has_value = bool(following) and following[0].lower() in _BOOLEANS
     return "cuda" if not has_value or boolean(following.pop(0)) else "cpu"
 
 
-def _steps(first: str, following: list[str]) -> str:
+def _steps(following: list[str]) -> str:
     """Translate normalization steps, which VecMap separates by blanks and MUSE by commas."""
-    steps = first.split(",")
+    steps = following.pop(0).split(",")
     while following and following[0] in (*NORMALIZATIONS, *_UNKNOWN_STEPS):
         steps.append(following.pop(0))
     return ",".join(normalization_step(step) for step in steps)
 
 
 def _switch(option: str = "", value: str = "") -> Alias:
-    return Alias(option, nargs=0, translate=lambda *_: value)
+    return Alias(option, lambda _: value)
 
 
 ALIASES: Mapping[str, Alias] = {
@@ -89,7 +88,7 @@ ALIASES: Mapping[str, Alias] = {
     "--niter": Alias("--steps"),
     "--vocabulary-cutoff": Alias("--train-words"),
     "--dis-most-frequent": Alias("--train-words"),
-    "--cuda": Alias("--device", nargs=0, translate=_device),
+    "--cuda": Alias("--device", _device),
 }
 """For every command that has the option. Underscores in options are hyphens, see `commands.loaded`."""
 ALIGN_ALIASES: Mapping[str, Alias] = {
@@ -100,9 +99,9 @@ ALIGN_ALIASES: Mapping[str, Alias] = {
     "--init-identical": _switch("--start", "identical"),
     "--orthogonal": _switch("--map", "orthogonal"),
     "--self-learning": _switch("--method", "self-learning"),
-    "--precision": Alias("--dtype", translate=lambda name, _: PRECISIONS.get(name, name)),
-    "--normalize": Alias("--normalize", translate=_steps),
-    "--normalize-embeddings": Alias("--normalize", translate=_steps),
+    "--precision": Alias("--dtype", lambda following: PRECISIONS.get(following[0], following.pop(0))),
+    "--normalize": Alias("--normalize", _steps),
+    "--normalize-embeddings": Alias("--normalize", _steps),
 }
 EVALUATE_ALIASES: Mapping[str, Alias] = {
     **ALIASES,
@@ -178,49 +177,66 @@ class AliasedCommand(HelpfulCommand):
     aliases: Mapping[str, Alias] = MappingProxyType(ALIASES)
     explained: Mapping[str, str] = MappingProxyType({})
 
-    def make_parser(self, ctx: Any) -> Any:
-        """Return the parser of the command, with the aliases."""
-        parser = super().make_parser(ctx)
-        params = {name: param for param in self.get_params(ctx) for name in param.opts}
-        for name, alias in self.aliases.items():
-            if not alias.option or alias.option in params:
-                _add(parser, name, alias, params.get(alias.option), ctx.meta.setdefault(_NOTES, []))
-        return parser
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options, note the aliases on stderr and explain options that only other tools have."""
+        params: list[Any] = self.get_params(ctx)
+        options = {name: param for param in params for name in (*param.opts, *param.secondary_opts)}
+        known = {name: alias for name, alias in self.aliases.items() if not alias.option or alias.option in options}
+        lengths = {name: 0 if param.is_flag else param.nargs for name, param in options.items() if name[0] == "-"}
+        translated, notes = translate(args, known, lengths)
         try:
-            rest: list[str] = super().parse_args(ctx, args)
+            rest: list[str] = super().parse_args(ctx, translated)
         except console.PARSER_ERROR as error:
             option = getattr(error, "option_name", "")
             if option not in self.explained:
                 raise
             raise InputError(f"{option}: {self.explained[option]}") from None
         if not (ctx.resilient_parsing or ctx.params.get("quiet")):
-            for text in ctx.meta.get(_NOTES, ()):
+            for text in notes:
                 terminal.note(f"note: {text}")
         return rest
 
 
-_NOTES = "qwp.aliases"
+def translate(
+    args: Sequence[str], aliases: Mapping[str, Alias], lengths: Mapping[str, int]
+) -> tuple[list[str], list[str]]:
+    """Replace the options of other tools, and return all arguments and a note on each replaced option.
 
-
-def _add(parser: Any, name: str, alias: Alias, param: Any, notes: list[str]) -> None:
-    """Add an alias to a parser of click. param: the option it stands for, None for no option."""
-    dest, action = (name, "store") if param is None else (param.name, "append" if param.multiple else "store")
-    parser.add_option(obj=param, opts=[name], dest=dest, action=action, nargs=alias.nargs)
-    entry = {**parser._short_opt, **parser._long_opt}[name]
-    store = entry.process
-
-    def process(value: Any, state: Any) -> None:
-        following = list(state.rargs)
-        meant = alias.translate(value, state.rargs)
-        if meant != value:
-            values = [value] * alias.nargs + following[: len(following) - len(state.rargs)]
-            notes.append(f"{' '.join([name, *values])} is {f'{alias.option} {meant}'.strip() or 'the default'} here")
+    lengths: number of values of each option here, which are left as they are.
+    """
+    rest = list(args)
+    found: list[str] = []
+    notes: list[str] = []
+    while rest:
+        typed = rest.pop(0)
+        if typed == "--":
+            return [*found, typed, *rest], notes
+        name, equals, value = _split(typed)
+        alias = aliases.get(name)
+        if alias is None:
+            values = 0 if equals else lengths.get(name, 0)
+            found += [typed, *rest[:values]]
+            del rest[:values]
+            continue
+        if equals:
+            rest.insert(0, value)
+        following = list(rest)
+        try:
+            meant = alias.translate(rest)
+        except IndexError:
+            raise InputError(f"'{name}' requires an argument: give a value, as for {alias.option}") from None
+        found += [alias.option, meant] if alias.option else []
+        given = following[: len(following) - len(rest)]
+        if given != [meant]:
+            notes.append(f"{' '.join([name, *given])} is {f'{alias.option} {meant}'.strip() or 'the default'} here")
         elif name != alias.option:
             notes.append(f"{name} is {alias.option} here")
-        store(meant, state)
+    return found, notes
 
-    # click has no public way to read a variable number of values.
-    entry.process = process
+
+def _split(typed: str) -> tuple[str, str, str]:
+    """Split an argument into the name of an option, as qwp writes it, and "" or a separator and the value."""
+    if typed.startswith("--"):
+        name, equals, value = typed.partition("=")
+        return name.replace("_", "-"), equals, value
+    return (typed[:2], typed[2:], typed[2:]) if typed.startswith("-") else (typed, "", "")
