@@ -14,7 +14,6 @@ MODULES = sorted(
 )
 # Modules without a test file, and why.
 WITHOUT = {
-    "arrays/namespaces.py": "protocols, which mypy checks against all uses",
     "methods/options.py": "generated; `python -m tools.generate --check` compares it with the parameters",
     "version.py": "one line, which tests/tools/test_metadata.py compares with the citation and the change log",
 }

@@ -96,7 +96,7 @@ _GROUPS = {
         *("qwp.migration.adapter.Adapter", "qwp.migration.measure.Recall"),
         *("qwp.migration.comparison.compare", "qwp.migration.comparison.Comparison"),
     ),
-    "One language at two times": ("qwp.shifts.compare.shift", "qwp.shifts.result.Shift"),
+    "One language at two times": ("qwp.shifts.compare.shift", "qwp.shifts.compare.Shift"),
     "Errors": ("qwp.errors.InputError", "qwp.errors.QwpError"),
 }
 

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from qwp.report.writing import write_report
     from qwp.results.alignment import Alignment
     from qwp.results.several import MultiAlignment
-    from qwp.shifts.compare import shift
-    from qwp.shifts.result import Shift
+    from qwp.shifts.compare import Shift, shift
     from qwp.spaces.embeddings import Embeddings
     from qwp.spaces.io import load
     from qwp.spaces.lexicon import Lexicon
@@ -41,7 +40,7 @@ else:
         "Embeddings": "qwp.spaces.embeddings",
         "Lexicon": "qwp.spaces.lexicon",
         "MultiAlignment": "qwp.results.several",
-        "Shift": "qwp.shifts.result",
+        "Shift": "qwp.shifts.compare",
         "align": "qwp.api",
         "align_all": "qwp.api",
         "align_many": "qwp.api",

@@ -3,14 +3,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from qwp import align
 from qwp.errors import InputError
-from qwp.migration.adapter import KINDS, Adapter, fit, unit_rows
+from qwp.migration.adapter import KINDS, Adapter, fit, onnx_model, unit_rows
 from qwp.results.alignment import Alignment
+from tests.libraries import optional_module
 from tests.migration.problems import encoders
 
 TEXTS = encoders()
@@ -90,3 +92,29 @@ def test_bad_adapters_are_explained(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"received vectors of shape \(600, 20\), expected \(24,\)"):
         fit("ridge", TEXTS.old, TEXTS.new)(TEXTS.new)
     assert not unit_rows(np.zeros((2, 3), dtype=np.float32)).any()
+
+
+onnxruntime: Any = optional_module("onnxruntime")
+MODELS = encoders(200)
+
+
+def test_the_model_holds_the_numbers_of_the_adapter() -> None:
+    adapter = fit("orthogonal", MODELS.old, MODELS.new)
+    written = onnx_model(adapter.matrix, adapter.offset)
+    assert adapter.matrix.astype("<f4").tobytes() in written
+    assert adapter.offset.astype("<f4").tobytes() in written
+    assert written.count(b"LpNormalization") == 2
+
+
+@pytest.mark.skipif(onnxruntime is None, reason="not installed: pip install onnxruntime")
+def test_onnxruntime_gives_the_vectors_of_numpy(tmp_path: Path) -> None:
+    adapter = fit("ridge", MODELS.old, MODELS.new, 0.1)
+    session = onnxruntime.InferenceSession(str(adapter.save(tmp_path / "a.onnx")), providers=["CPUExecutionProvider"])
+    [found] = session.run(None, {"input": 3 * MODELS.old})
+    np.testing.assert_allclose(found, adapter(MODELS.old), atol=1e-5)
+
+
+def test_a_model_is_written_and_not_read(tmp_path: Path) -> None:
+    path = fit("orthogonal", MODELS.old, MODELS.new).save(tmp_path / "a.onnx")
+    with pytest.raises(InputError, match=r"a\.onnx is written for other programs; expected .npz or .json"):
+        Adapter.load(path)

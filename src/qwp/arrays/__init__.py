@@ -8,19 +8,24 @@ attributes of the package, such as `arrays.top_k`.
 from __future__ import annotations
 
 from qwp.arrays.cuda_graphs import RepeatedStep
-from qwp.arrays.devices import BACKENDS, DTYPES, HOST, Device, choose_device, require_torch
 from qwp.arrays.namespaces import (
+    BACKENDS,
+    DTYPES,
+    HOST,
     AnyFloats,
     Array,
     Bools,
+    Device,
     Floats,
     Ints,
     Tensor,
     asarray,
+    choose_device,
     device,
     eps,
     is_cuda,
     namespace,
+    require_torch,
     synchronize,
     to_floats,
     to_numpy,

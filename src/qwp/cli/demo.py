@@ -14,7 +14,7 @@ from qwp.cli.options import option
 from qwp.cli.results import STYLES
 from qwp.judging.evaluation import Evaluation
 from qwp.report.analysis import Analysis
-from qwp.report.sections import headline
+from qwp.report.writing import headline
 from qwp.results.summary import quality_rows, times
 from qwp.showing import terminal
 from qwp.showing.bar import AlignProgress

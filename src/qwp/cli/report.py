@@ -98,7 +98,7 @@ def _as_json(analysis: Analysis, out: Path, plots: Sequence[Path]) -> dict[str, 
 
 def _show(analysis: Analysis, out: Path, plots: Sequence[Path]) -> None:
     """Print the main figures and the path of the page."""
-    from qwp.report.sections import headline
+    from qwp.report.writing import headline
 
     hubs = analysis.hubness
     rows = [(f"P@1, {name}", headline(found)) for name, found in analysis.evaluations.items()]

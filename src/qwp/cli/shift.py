@@ -12,8 +12,7 @@ from qwp.arrays import use_memory
 from qwp.cli import console, options
 from qwp.cli.options import HeadReading, count, option
 from qwp.cli.outputs import TABLE, Output, TextRows
-from qwp.shifts.compare import MEASURES, shift
-from qwp.shifts.result import BY, FDR, Shift, ShiftedWord
+from qwp.shifts.compare import BY, FDR, MEASURES, Shift, ShiftedWord, shift
 from qwp.showing import terminal
 from qwp.spaces.frequency import ORDERS
 

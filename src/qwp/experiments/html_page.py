@@ -31,8 +31,7 @@ from qwp.experiments.report import (
     time_rows,
 )
 from qwp.showing import html
-from qwp.showing.html import Markup, element, join
-from qwp.showing.style import SERIES
+from qwp.showing.html import SERIES, Markup, element, join
 from qwp.version import __version__
 
 _COLOURS = "".join(f".c{i}{{--c:var(--c{i})}}" for i in range(SERIES))

@@ -13,8 +13,7 @@ import numpy as np
 
 from qwp.arrays import Ints
 from qwp.showing import svg
-from qwp.showing.html import Markup, element
-from qwp.showing.style import SERIES
+from qwp.showing.html import SERIES, Markup, element
 from qwp.showing.svg import Frame, Point, Scale
 
 SHAPES = 4

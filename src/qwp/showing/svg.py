@@ -1,6 +1,6 @@
 """SVG drawings: shapes, scales, ticks and axes of charts, and drawings as files of their own.
 
-Colours are classes of `qwp.showing.style`, which follow the light or dark scheme of a page. A file has no page around
+Colours are classes of `qwp.showing.html`, which follow the light or dark scheme of a page. A file has no page around
 it, so `standalone` writes the light colours into it as plain values.
 """
 
@@ -12,8 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from qwp.showing.html import Markup, element
-from qwp.showing.style import CHARTS, LIGHT
+from qwp.showing.html import CHARTS, LIGHT, Markup, element
 
 LARGEST = 1e150  # differences and products of drawn values must stay finite
 SMALLEST = 1e-150

@@ -16,9 +16,8 @@ from qwp.showing.events import Progress
 from qwp.spaces import normalization
 from qwp.stages.init import belief_propagation
 from qwp.stages.init.belief_propagation import BeliefPropagation, _kernels, _prior, _similarities
-from qwp.stages.init.descriptors import similarity_factor
 from qwp.stages.init.fused import FusedGromovWasserstein
-from qwp.stages.init.profiles import Profiles
+from qwp.stages.init.profiles import Profiles, similarity_factor
 from qwp.stages.refinement import neighbours
 from qwp.stages.stage import Monitor, State
 from tests.libraries import as_strict, assert_close, assert_same, host

@@ -16,8 +16,8 @@ from qwp.errors import InputError
 from qwp.maps.procrustes import orthogonality_error
 from qwp.parameters import check, parameters, with_values
 from qwp.showing.events import Progress
-from qwp.stages.init.descriptors import similarity_factor
 from qwp.stages.init.frank_wolfe import FrankWolfe, _half_gradient, _objective
+from qwp.stages.init.profiles import similarity_factor
 from qwp.stages.stage import Monitor, State
 from tests.libraries import as_strict, assert_close, assert_same, host
 from tests.problems import planted, rotation

@@ -13,8 +13,8 @@ from qwp.errors import InputError
 from qwp.maps.procrustes import orthogonality_error
 from qwp.parameters import check, with_values
 from qwp.showing.events import Progress
-from qwp.stages.init.descriptors import similarity_factor
 from qwp.stages.init.fused import FusedGromovWasserstein, _standardised, _unary_cost
+from qwp.stages.init.profiles import similarity_factor
 from qwp.stages.stage import Monitor, State
 from tests.libraries import as_strict, assert_close, assert_same, host
 from tests.problems import planted, space

@@ -10,8 +10,7 @@ from qwp.arrays import Array
 from qwp.maps.procrustes import polar
 from qwp.ot.sinkhorn import sinkhorn
 from qwp.parameters import MOST_STEPS, START, param
-from qwp.stages.init.descriptors import similarity_factor
-from qwp.stages.init.profiles import start_words_param
+from qwp.stages.init.profiles import similarity_factor, start_words_param
 from qwp.stages.problem import Problem, View
 from qwp.stages.stage import Initializer, Report
 

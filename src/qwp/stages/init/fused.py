@@ -18,8 +18,14 @@ from qwp.arrays import Array, Stream, unit
 from qwp.maps.procrustes import polar
 from qwp.ot.costs import cost_matrix, rank_cost
 from qwp.ot.sinkhorn import sinkhorn
-from qwp.stages.init.descriptors import Factor, descriptors, similarity_factor, unit_deviation
-from qwp.stages.init.profiles import frequency_prior_param, start_words_param
+from qwp.stages.init.profiles import (
+    Factor,
+    descriptors,
+    frequency_prior_param,
+    similarity_factor,
+    start_words_param,
+    unit_deviation,
+)
 from qwp.stages.problem import Problem, View
 from qwp.stages.stage import Initializer, Report
 
