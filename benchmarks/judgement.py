@@ -4,7 +4,9 @@
 
 The groups of cases and what should hold for them:
 
-- unrelated: spaces with nothing to find fail, by every method. items: likewise without an order of the rows.
+- unrelated: spaces with nothing to find fail, by every method; the calibration of p-values has these pairs.
+- validation: other pairs and other kinds of them, which chose nothing. items: likewise without an order of the rows.
+- encoders: unordered texts by two encoders; records have the share of texts whose counterpart ranks first.
 - related: alignments, whether good, cut, damaged or weak, do not fail.
 - contradicted: a lexicon whose pairs are reversed, or shifted by one row after row 50, never ends as a success.
 - apart: sides that share clusters or a language, but no word. The map may be right; an estimate above zero is wrong.
@@ -32,11 +34,11 @@ import numpy.typing as npt
 import qwp
 from benchmarks import records
 from benchmarks.ablation import judged_pairs
-from benchmarks.data import BENCH, Task, mixed, novels, zhang
+from benchmarks.data import BENCH, Task, bench_file, mixed, novels, zhang
 from benchmarks.problems import dictionary, like, space, with_noise, with_spectrum
 from benchmarks.records import Record, append_record, markdown, read_records, select
 from qwp import Embeddings, Lexicon
-from qwp.arrays import Floats
+from qwp.arrays import Floats, Ints
 from qwp.judging.estimate import Estimate, sample
 from qwp.judging.verdict import CRITERIA
 from qwp.search.calibration import CALIBRATION
@@ -46,7 +48,7 @@ CONFIDENCE = records.FOLDER / "confidence.json"
 FEWEST_COVERED = 50
 """The tables leave out related alignments with fewer covered gold words."""
 P1_EDGES = (0, 2, 5, 20, 101)
-GROUPS = ("unrelated", "related", "items", "contradicted", "apart")
+GROUPS = ("unrelated", "validation", "related", "items", "encoders", "contradicted", "apart")
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,11 @@ class Case:
 # --------------------------------------------------------------------------- unrelated spaces
 
 WORDS, DIMENSIONS = (500, 1000, 2000, 3000, 5000), (25, 50, 100, 200, 300)
+SMALL_WORDS, SMALL_DIMENSIONS = (300, 500), (25, 50, 100, 200)
+"""Sizes of the groups that have many pairs. Such fits are faster on a CPU."""
+SMALL_GROUPS = ("validation", "items")
+SMALL_SEARCHES = 0.15
+"""Share of the validation by `qwp`, whose search takes most of the time; the rest is by `self-learning`."""
 SOURCES = ("novels/en", "novels/es", "novels/hu", "novels/pl", "pretrained/en", "pretrained/ru", "pretrained/ja")
 
 
@@ -92,12 +99,43 @@ def _dirichlet(n: int, d: int, rng: np.random.Generator) -> Floats:
     return rng.dirichlet(np.full(d, 0.1), n)
 
 
+def _spectral(similarity: Floats, d: int) -> Floats:
+    """Return the vectors (n, d) of the largest eigenvalues of a similarity (n, n), times their square roots."""
+    values, vectors = np.linalg.eigh(similarity)
+    return np.asarray(vectors[:, ::-1][:, :d] * np.sqrt(np.maximum(values[::-1][:d], 0.0)))
+
+
+def _topics(n: int, d: int, rng: np.random.Generator) -> Floats:
+    """Return the words of an invented language: Zipf frequencies, topics, and vectors of their PPMI."""
+    topics = 2 * d
+    affinity = rng.dirichlet(np.full(topics, 0.05), n) + 0.1 / topics
+    expected = affinity @ affinity.T * topics
+    frequency = 1.0 / (np.arange(n) + 2.7)
+    counts = rng.poisson(np.triu(expected * np.outer(frequency, frequency) * 2e4)).astype(float)
+    counts += np.triu(counts, 1).T
+    marginal = counts.sum(axis=1) + 1.0
+    ratio = (counts + 0.1) * marginal.sum() / np.outer(marginal, marginal)
+    return _spectral(np.maximum(np.log(ratio), 0.0), d)
+
+
+def _random_graph(n: int, d: int, rng: np.random.Generator) -> Floats:
+    """Return the vectors of the nodes of a graph with power-law degrees: those of its normalised adjacency."""
+    degree = (np.arange(n) + 5.0) ** -0.7
+    edges = rng.random((n, n)) < np.minimum(20.0 * n * np.outer(degree, degree) / degree.sum() ** 2, 1.0)
+    adjacency = np.triu(edges, 1).astype(float)
+    adjacency += adjacency.T + np.eye(n)
+    root = 1.0 / np.sqrt(adjacency.sum(axis=1))
+    return _spectral(adjacency * np.outer(root, root), d)
+
+
 NOISE: dict[str, Callable[[int, int, np.random.Generator], Floats]] = {
     "gaussian": _gaussian,
     "heavy-tailed": _heavy_tailed,
     "clusters": _clustered,
     "dirichlet": _dirichlet,
 }
+INVENTED = {"topics": _topics, "random graph": _random_graph}
+_GENERATED = {**NOISE, **INVENTED}
 
 
 def _principal(name: str, n: int, d: int) -> Floats:
@@ -178,13 +216,25 @@ def _noisy_copy(name: str, n: int, d: int, rng: np.random.Generator) -> tuple[Fl
     return rows, rows + 0.3 * _noise_like(rows, len(rows), rng)
 
 
+def _texts_and_words(name: str, n: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return random texts of an encoder and the frequent words of a real space."""
+    texts = encoder_rows(ENCODERS["minilm"])
+    chosen = np.asarray(texts[np.sort(rng.permutation(len(texts))[:n])], dtype=np.float64)
+    chosen -= chosen.mean(axis=0)
+    axes = np.linalg.eigh(chosen.T @ chosen)[1][:, ::-1][:, :d]
+    return np.asarray(chosen @ axes), _principal(name, n, d)
+
+
+FRESH = {**FROM_SOURCE, "encoder and words": _texts_and_words}
+FRESH_KINDS = (*_GENERATED, *FRESH)
+"""Kinds of the validation and of the items: those of the unrelated pairs and three others."""
 APART = {"shared centres": _shared_centres, "disjoint ranks": _disjoint_ranks}
 CONTRADICTED: dict[str, Callable[[int, int], int]] = {
     "shifted rows": lambda row, n: row if row < 50 else (row + 1) % n,
     "reversed rows": lambda row, n: n - 1 - row,
 }
 """By kind: the row of the target that the lexicon gives for a row of the source. True is the same row."""
-_PAIRED = {**FROM_SOURCE, **APART, **dict.fromkeys(CONTRADICTED, _noisy_copy)}
+_PAIRED = {**FRESH, **APART, **dict.fromkeys(CONTRADICTED, _noisy_copy)}
 
 
 def unrelated_spaces(case: Case) -> tuple[Floats, Floats]:
@@ -192,8 +242,8 @@ def unrelated_spaces(case: Case) -> tuple[Floats, Floats]:
     words, dimensions, *source = case.label.split(" x ")
     n, d = int(words), int(dimensions)
     rng = np.random.default_rng([case.seed, zlib.crc32(repr((case.group, case.task, case.label)).encode())])
-    if case.task in NOISE:
-        return NOISE[case.task](n, d, rng), NOISE[case.task](n, d, rng)
+    if case.task in _GENERATED:
+        return _GENERATED[case.task](n, d, rng), _GENERATED[case.task](n, d, rng)
     x, y = _PAIRED[case.task](source[0], n, d, rng)
     return x, _rotated(y, rng)
 
@@ -208,17 +258,23 @@ METHODS = {"qwp": 0.12, "wp": 0.06, "self-learning": 0.67, "gromov": 0.15}
 
 
 def drawn_cases(group: str, kinds: Sequence[str], count: int, config: dict[str, Any]) -> Iterator[Case]:
-    """Yield the first `count` cases of a group by `qwp`: kinds in turns; sizes and sources drawn at random."""
+    """Yield the first `count` cases of a group: kinds in turns; sizes, sources and methods drawn at random."""
     rng = np.random.default_rng(zlib.crc32(group.encode()))
+    small = group in SMALL_GROUPS
+    words, dimensions = (SMALL_WORDS, SMALL_DIMENSIONS) if small else (WORDS[1:3], DIMENSIONS[1:])
     available = [name for name in SOURCES if (BENCH / f"{name}.npz").exists()]
     for number in range(count):
         kind = kinds[number % len(kinds)]
-        n, d = (int(rng.choice(sizes)) for sizes in (WORDS[1:], DIMENSIONS[1:]))
-        source = str(rng.choice(SOURCES))
-        if kind not in NOISE and source not in available:
+        n, d = (int(rng.choice(sizes)) for sizes in (words, dimensions))
+        learns = rng.random() >= SMALL_SEARCHES and group == "validation"
+        source = "" if kind in _GENERATED else str(rng.choice(available or ["none"]))
+        if source == "none":
             continue
-        label = f"{n} x {d}" + ("" if kind in NOISE else f" x {source}")
-        yield Case(group, kind, label, "qwp", number, config)
+        label = f"{n} x {d}" + (f" x {source}" if source else "")
+        options = {**config, **({"device": "cpu"} if small else {})}
+        if learns:
+            options.pop("effort", None)
+        yield Case(group, kind, label, "self-learning" if learns else "qwp", number, options)
 
 
 def unrelated_cases(count: int) -> Iterator[Case]:
@@ -275,6 +331,63 @@ def related_cases(seeds: int) -> Iterator[Case]:
             yield make("5000 pairs", "procrustes", 0, {"refine": 5})
             yield make("5000 pairs", "rcsls", 0)
             yield make("200 pairs", "qwp", 0, {"start": "lexicon"})
+
+
+# --------------------------------------------------------------------------- encoders
+
+ENCODERS = {
+    "minilm": "encoders/minilm.npy",
+    "wordllama": "encoders/wordllama.npy",
+    "e5": "encoders/tatoeba/e5small384_en.npy",
+    "use": "encoders/tatoeba/use512_en.npy",
+}
+ENCODER_PAIRS = ("minilm wordllama", "wordllama minilm", "e5 use", "use e5")
+TEXTS, COMMON, TEXT_NOISE = (500, 1000), (1.0, 0.6), 0.5
+
+
+@cache
+def encoder_rows(file: str) -> Floats:
+    """Return the vectors of an encoder."""
+    return np.asarray(np.load(bench_file(file)), dtype=np.float32)
+
+
+def encoder_cases(seeds: int) -> Iterator[Case]:
+    """Yield unordered items of two encoders: texts of each side, the share in common, and noise."""
+    for seed in range(seeds):
+        for pair in ENCODER_PAIRS:
+            for texts in TEXTS:
+                labels = [f"{texts} texts {common:g} common 0 noise" for common in COMMON]
+                for label in (*labels, f"{texts} texts 1 common {TEXT_NOISE:g} noise"):
+                    yield Case("encoders", pair, label, "qwp", seed, {"order": "none"})
+
+
+def encoder_spaces(case: Case) -> tuple[Floats, Floats, Ints]:
+    """Return both sides and, for each source row, the target row of the same text or -1."""
+    rng = np.random.default_rng([case.seed, zlib.crc32(repr((case.task, case.label)).encode())])
+    src, tgt = (encoder_rows(ENCODERS[name]) for name in case.task.split())
+    words = case.label.split()
+    texts, common, noise = int(words[0]), float(words[2]), float(words[4])
+    order, shared = rng.permutation(len(src)), round(common * texts)
+    first, second = order[:texts], rng.permutation(order[texts - shared : 2 * texts - shared])
+    row_of = {int(text): row for row, text in enumerate(second)}
+    gold = np.asarray([row_of.get(int(text), -1) for text in first])
+    y = tgt[second]
+    return src[first], y + (noise * tgt.std(axis=0) * rng.standard_normal(y.shape)).astype(np.float32), gold
+
+
+def encoder_figures(case: Case, options: dict[str, Any]) -> tuple[Record, Signals]:
+    """Return the record of an alignment of texts: hits among all texts and among those with a counterpart."""
+    x, y, gold = encoder_spaces(case)
+    alignment = qwp.align(x, y, **options)
+    induced = alignment.induce(mutual_only=False)
+    src_row, tgt_row = ({word: row for row, word in enumerate(side.words)} for side in (alignment.src, alignment.tgt))
+    gold = gold[[src_row[pair.src] for pair in induced]]
+    right = np.asarray([tgt_row[pair.tgt] for pair in induced]) == gold
+    figures = verdict_figures(alignment)
+    features = alignment.inducer.pair_features(alignment.estimate.scale, 10)
+    signals = {SAMPLE: np.column_stack([features, np.arange(len(right)), right]).astype(np.float32)}
+    shares = {"p1": 100 * float(right[gold >= 0].mean()), "found": 100 * float(right.mean()), "covered": len(right)}
+    return {**shares, **figures}, signals
 
 
 def has_training(task: Task) -> bool:
@@ -342,6 +455,8 @@ def run_case(case: Case, device: str, threads: int | None = None) -> tuple[Recor
 
 def _figures(case: Case, device: str, threads: int | None) -> tuple[Record, Signals]:
     options = {"method": case.method, "seed": case.seed, "device": device, "threads": threads, **case.config}
+    if case.group == "encoders":
+        return encoder_figures(case, options)
     if case.group != "related":
         x, y = unrelated_spaces(case)
         wrong = wrong_lexicon(case.task, len(x)) if case.group == "contradicted" else None
@@ -369,6 +484,8 @@ def verdict_figures(alignment: qwp.Alignment) -> Record:
         **{name: getattr(quality, name) for name in ("verdict", "ratio", "z", "p_value", "thorough")},
         "runs": quality.null_runs,
         "found_again": quality.null_hits,
+        "deviation": quality.null_deviation,
+        "counterparts": None if quality.counterparts is None else quality.counterparts.to_dict(),
         "n_words": quality.n_words,
         **estimate_figures(quality.estimate),
         "verdict_seconds": alignment.provenance.seconds.get("verdict"),
@@ -520,7 +637,9 @@ def main() -> None:
     )
     parser.add_argument("groups", nargs="*", default=list(GROUPS), help=f"some of {', '.join(GROUPS)}")
     parser.add_argument("--unrelated", type=int, default=1200, help="number of unrelated pairs")
-    parser.add_argument("--others", type=int, default=200, help="number of cases of items, contradicted and apart each")
+    parser.add_argument("--validation", type=int, default=1200, help="number of pairs of the validation")
+    parser.add_argument("--items", type=int, default=220, help="number of unrelated pairs without an order")
+    parser.add_argument("--others", type=int, default=24, help="number of cases of contradicted and apart each")
     parser.add_argument("--seeds", type=int, default=2, help="seeds of unchanged related pairs")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     parser.add_argument("--workers", type=int, default=1, help="number of processes")
@@ -530,7 +649,9 @@ def main() -> None:
     made: dict[str, Callable[[], Iterable[Case]]] = {
         "unrelated": lambda: unrelated_cases(options.unrelated),
         "related": lambda: related_cases(options.seeds),
-        "items": lambda: drawn_cases("items", FAMILIES, options.others, {"order": "none"}),
+        "validation": lambda: drawn_cases("validation", FRESH_KINDS, options.validation, {"effort": "low"}),
+        "items": lambda: drawn_cases("items", FRESH_KINDS, options.items, {"order": "none", "effort": "low"}),
+        "encoders": lambda: encoder_cases(options.seeds),
         "contradicted": lambda: drawn_cases("contradicted", list(CONTRADICTED), options.others, {}),
         "apart": lambda: drawn_cases("apart", list(APART), options.others, {}),
     }
