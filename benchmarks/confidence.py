@@ -227,7 +227,6 @@ def calibration(result: Record, records: Sequence[Record]) -> Record:
             "half_width": round(width, 3),
             "covered": round(float(np.mean(np.abs(values) <= width)), 3),
         }
-    ratios = [r["ratio"] for r in records if r["group"] == "unrelated" and "error" not in r]
     return {
         "version": VERSION,
         "weights": result["weights"],
@@ -236,7 +235,7 @@ def calibration(result: Record, records: Sequence[Record]) -> Record:
         "fewest_words": min(judgement.CUTS),
         "dimensions": [50, 300],
         "origins": origins,
-        "unrelated_ratios": sorted(round(ratio, 4) for ratio in ratios),
+        "unrelated": {kind: list(found) for kind, found in judgement.unrelated_statistics(records).items()},
     }
 
 

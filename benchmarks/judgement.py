@@ -40,6 +40,7 @@ from benchmarks.records import Record, append_record, markdown, read_records, se
 from qwp import Embeddings, Lexicon
 from qwp.arrays import Floats, Ints
 from qwp.judging.estimate import Estimate, sample
+from qwp.judging.null import DEVIATIONS
 from qwp.judging.verdict import CRITERIA
 from qwp.search.calibration import CALIBRATION
 
@@ -541,10 +542,22 @@ def keep(record: Record, signals: Signals, output: Path) -> None:
 # --------------------------------------------------------------------------- tables
 
 
+def statistic(record: Record) -> float:
+    """Return the statistic of the verdict of a record, which may be older than it."""
+    ratio, z = record["ratio"], record["z"]
+    deviation = record.get("deviation") or (abs((ratio - 1.0) / z) if z else 0.0)
+    return float(ratio / (1.0 + DEVIATIONS * deviation))
+
+
 def has_failed(record: Record) -> bool:
-    """Return whether the verdict fails by today's limits; those of an old record may differ."""
-    z = record["z"]
-    return bool(record["ratio"] < CRITERIA.ratio or (z is not None and z < CRITERIA.z))
+    """Return whether the verdict without known pairs fails by today's criteria."""
+    return CALIBRATION.p_value(statistic(record)) > CRITERIA.level
+
+
+def unrelated_statistics(found: Sequence[Record]) -> dict[str, tuple[float, ...]]:
+    """Return the statistics of the unrelated pairs of each kind, in ascending order."""
+    whole = [record for record in select(found, group="unrelated") if "error" not in record]
+    return {kind: tuple(sorted(round(statistic(r), 4) for r in select(whole, task=kind))) for kind in FAMILIES}
 
 
 def tables(found: Sequence[Record]) -> str:
@@ -559,14 +572,19 @@ def tables(found: Sequence[Record]) -> str:
 
 
 def unrelated_table(found: Sequence[Record]) -> str:
-    """Return the families by methods, the wrong verdicts and the highest ratio."""
+    """Return the families by methods, the wrong verdicts and the highest statistic.
+
+    Verdicts are those of a calibration without the kind of the pair.
+    """
+    p_values = left_out_p_values(found)
+    p_values["all"] = np.concatenate(list(p_values.values()))
     rows = []
     for family in (*FAMILIES, "all"):
         if some := [r for r in found if family in (r["task"], "all")]:
             counts = [str(len(select(some, method=method))) for method in METHODS]
-            wrong = sum(not has_failed(r) for r in some)
-            rows.append([family, *counts, f"{wrong} of {len(some)}", f"{max(r['ratio'] for r in some):.2f}"])
-    return markdown(["unrelated pairs", *METHODS, "verdict not failed", "highest ratio"], rows)
+            wrong = int(np.sum(p_values[family] <= CRITERIA.level))
+            rows.append([family, *counts, f"{wrong} of {len(some)}", f"{max(map(statistic, some)):.2f}"])
+    return markdown(["unrelated pairs", *METHODS, "verdict not failed", "highest statistic"], rows)
 
 
 def related_table(found: Sequence[Record]) -> str:
@@ -576,8 +594,8 @@ def related_table(found: Sequence[Record]) -> str:
         if some := [r for r in found if low <= r["p1"] < high]:
             name = f"{low} to {high}" if high <= 100 else f"{low} and more"
             failed = sum(has_failed(r) for r in some)
-            rows.append([name, str(len(some)), str(failed), f"{min(r['ratio'] for r in some):.2f}"])
-    return markdown(["related alignments, P@1", "alignments", "verdict failed", "lowest ratio"], rows)
+            rows.append([name, str(len(some)), str(failed), f"{min(map(statistic, some)):.2f}"])
+    return markdown(["related alignments, P@1", "alignments", "verdict failed", "lowest statistic"], rows)
 
 
 def left_out_table(fit: Record) -> str:
@@ -599,11 +617,11 @@ def left_out_table(fit: Record) -> str:
 
 def left_out_p_values(found: Sequence[Record]) -> dict[str, Floats]:
     """Return the p-values of the unrelated pairs of each kind, calibrated on the pairs of all other kinds."""
-    pairs = [(record["task"], record["ratio"]) for record in select(found, group="unrelated") if "error" not in record]
+    by_kind = unrelated_statistics(found)
     p_values = {}
-    for kind in FAMILIES:
-        others = replace(CALIBRATION, unrelated_ratios=tuple(sorted(ratio for name, ratio in pairs if name != kind)))
-        p_values[kind] = np.asarray([others.p_value(ratio) for name, ratio in pairs if name == kind])
+    for kind, values in by_kind.items():
+        others = replace(CALIBRATION, unrelated={name: each for name, each in by_kind.items() if name != kind})
+        p_values[kind] = np.asarray([others.p_value(value) for value in values])
     return p_values
 
 

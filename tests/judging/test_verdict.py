@@ -43,7 +43,8 @@ def test_a_true_map_succeeds() -> None:
     assert quality.explanation == (
         "Succeeded: the map is better than null maps, and its accuracy cannot be estimated: outside the calibration "
         "range (fewer than 1,000 words, 15 dimensions instead of 50 to 300). Held-out agreement is "
-        f"{quality.ratio:.2f} times the null mean (threshold 1.19), better than 1 null run."
+        f"{quality.ratio:.2f} times the null mean, better than 1 null run. Against unrelated spaces, p = 0.0065 (level "
+        "0.01)."
     )
 
 
@@ -192,8 +193,8 @@ def test_null_runs_that_find_the_map_itself_are_replaced_by_their_rotations() ->
 @pytest.mark.parametrize(
     ("ratio", "deviation", "verdict"),
     [
-        *((1.0, 0.01, FAILED), (1.18, 0.01, FAILED), (1.2, 0.01, SUCCEEDED), (1.2, 0.04, FAILED)),
-        *((1.3, 0.01, WEAK), (1.9, 0.01, WEAK), (1.9, 0.3, FAILED)),
+        *((1.0, 0.01, FAILED), (1.17, 0.01, FAILED), (1.2, 0.01, SUCCEEDED), (1.2, 0.04, FAILED)),
+        *((1.3, 0.01, WEAK), (1.9, 0.01, WEAK), (1.9, 0.35, FAILED)),
     ],
 )
 def test_verdict_follows_from_the_figures(ratio: float, deviation: float, verdict: str) -> None:
@@ -211,8 +212,14 @@ def test_verdict_follows_from_the_figures(ratio: float, deviation: float, verdic
     if verdict != FAILED:
         lead = f"about {100 * share.p1:.0f} % of translations are estimated to be correct (10-30 %)"
     assert quality.explanation.startswith(f"{verdict.capitalize()}: {lead}.")
-    assert f"Held-out agreement is {ratio:.2f} times the null mean (threshold 1.19" in quality.explanation
-    assert ("null deviations above 1" in quality.explanation) == (verdict == FAILED and ratio >= 1.19)
+    assert f"Held-out agreement is {ratio:.2f} times the null mean" in quality.explanation
+    assert quality.statistic == pytest.approx(ratio / (1 + 2 * deviation))
+    assert quality.p_value is not None
+    assert (quality.p_value <= CRITERIA.level) == (verdict != FAILED)
+    # The 95 % point of the t-distribution with one degree of freedom is 6.314.
+    error = 6.314 * deviation / np.sqrt(2)
+    expected = pytest.approx([ratio / (1 + error), ratio / (1 - error)], rel=1e-3)
+    assert quality.interval == (expected if error < 1 else None)
 
 
 def test_only_what_was_measured_is_reported() -> None:
@@ -221,16 +228,17 @@ def test_only_what_was_measured_is_reported() -> None:
     assert (one.verdict, one.null_deviation, one.z, one.null_exceedances) == (SUCCEEDED, None, None, 0)
     assert one.explanation == (
         "Succeeded: the map is better than null maps, and its accuracy was not estimated. Held-out agreement is 2.50 "
-        "times the null mean (threshold 1.19), better than 1 null run."
+        "times the null mean, better than 1 null run. Against unrelated spaces, p = 0.0065 (level 0.01)."
     )
     # Runs that agree exactly have no deviation to divide by.
     alike = decide(2000, held, held, held, NullDistribution((null_score,) * 2), None)
     assert (alike.verdict, alike.null_deviation, alike.z) == (SUCCEEDED, 0.0, None)
-    assert alike.explanation.endswith("better than all 2 null runs.")
+    assert "better than all 2 null runs." in alike.explanation
     scores = (null_score, Agreement(10, 0.5, 0.25), Agreement(10, 0.5, 0.3))
     some = decide(2000, held, held, held, NullDistribution(scores, hits=1), None)
     assert some.null_exceedances == 2
-    assert (one.p_value, some.p_value) == (1 / 1295, CALIBRATION.p_value(some.ratio))
+    assert (one.p_value, one.interval) == (1 / 153, None)
+    assert some.p_value == CALIBRATION.p_value(some.statistic or 0.0) > CRITERIA.level
     assert decide(2000, held, held, held, NullDistribution(scores), None, ordered=False).p_value is None
     assert "better than 1 of 3 null runs. 1 null run found this map; the random rotation is scored instead." in (
         some.explanation
@@ -283,9 +291,9 @@ def test_a_quick_verdict_decides_only_clear_successes() -> None:
     x, y = unrelated(260, 10, 9)
     doubtful = judge(x, y, Maps(random_rotation(10, 1, x)), effort=EFFORTS["quick"])
     assert doubtful.verdict == UNDECIDED
-    assert doubtful.ratio < 1.5
+    assert doubtful.ratio < 1.4
     assert doubtful.explanation == (
-        f"Undecided: the quick verdict needs 1.5 times the null agreement and found {doubtful.ratio:.2f}; use "
+        f"Undecided: the quick verdict needs 1.4 times the null agreement and found {doubtful.statistic:.2f}; use "
         "`--verdict full`."
     )
     assert judge(x, y, Maps(random_rotation(10, 1, x)), effort=SMALL_EFFORT).verdict == FAILED
@@ -356,7 +364,7 @@ def test_a_weak_map_is_recognised_by_where_the_search_from_it_ends() -> None:
     known = rng.permutation(1200)[:20]
     weak = Maps(polar(x[known].T @ y[known]))
     quality = judge(x, y, weak)
-    assert per_word_ratio(both_ways(x, y, weak, 10), quality.null) < CRITERIA.ratio
+    assert per_word_ratio(both_ways(x, y, weak, 10), quality.null) < CALIBRATION.threshold(CRITERIA.level)
     assert quality.verdict == WEAK
 
 
@@ -413,7 +421,10 @@ def test_known_pairs_outweigh_the_null_runs_in_both_directions(ratio: float, pai
 
 
 def test_the_verdict_leads_with_the_measured_accuracy() -> None:
-    compared = "Held-out agreement is 2.50 times the null mean (threshold 1.19), better than all 2 null runs."
+    compared = (
+        "Held-out agreement is 2.50 times the null mean (2.48-2.52), better than all 2 null runs. Against unrelated "
+        "spaces, p = 0.0065 (level 0.01)."
+    )
     confirmed = judged(BEATS, known(56, 100)).explanation
     assert confirmed == f"Succeeded: 56 % of 100 held-out known pairs are ranked first (47-64 %). {compared}"
     refuted = judged(BEATS, known(0, 60, 1.0)).explanation

@@ -40,9 +40,21 @@ def test_conformal_widths_cover_new_errors_of_the_same_kind() -> None:
 
 
 def test_p_values_are_ranks() -> None:
-    four = replace(CALIBRATION, unrelated_ratios=(0.9, 1.0, 1.0, 1.1))
-    for ratio, as_high in ((0.5, 4), (0.9, 4), (0.95, 3), (1.0, 3), (1.05, 1), (1.1, 1), (1.2, 0)):
-        assert four.p_value(ratio) == (1 + as_high) / 5
+    four = replace(CALIBRATION, unrelated={"one": (0.9, 1.0, 1.0, 1.1)})
+    for value, as_high in ((0.5, 4), (0.9, 4), (0.95, 3), (1.0, 3), (1.05, 1), (1.1, 1), (1.2, 0)):
+        assert four.p_value(value) == (1 + as_high) / 5
+    # The least favourable kind decides.
+    assert replace(four, unrelated={**four.unrelated, "other": (0.8, 1.3)}).p_value(1.05) == 2 / 3
+
+
+def test_p_values_above_the_threshold_are_at_most_the_level() -> None:
+    some = replace(CALIBRATION, unrelated={"one": (0.9, 1.0, 1.1, 1.2), "other": tuple(np.linspace(0.8, 1.15, 9))})
+    assert some.threshold(0.1) == math.inf  # four pairs have no p-value below 0.2
+    for calibration, levels in ((some, (0.2, 0.4, 0.5)), (CALIBRATION, (0.01, 0.05))):
+        for level in levels:
+            at = calibration.threshold(level)
+            assert calibration.p_value(at) > level
+            assert calibration.p_value(at + 1e-9) <= level
 
 
 def test_p_values_under_the_null_are_super_uniform() -> None:
@@ -51,7 +63,7 @@ def test_p_values_under_the_null_are_super_uniform() -> None:
     for _ in range(500):
         # Rounded, so that ratios tie.
         ratios = np.round(1.0 + 0.1 * rng.standard_normal(40), 2)
-        p_values.append(replace(CALIBRATION, unrelated_ratios=tuple(sorted(ratios[1:]))).p_value(ratios[0]))
+        p_values.append(replace(CALIBRATION, unrelated={"all": tuple(sorted(ratios[1:]))}).p_value(ratios[0]))
     for level in (0.025, 0.05, 0.1, 0.3, 0.6, 0.9):
         # Three binomial standard deviations.
         assert np.mean(np.array(p_values) <= level) <= level + 3 * math.sqrt(level * (1 - level) / 500)

@@ -1,10 +1,10 @@
 """The verdict on an alignment, without any dictionary.
 
 The map is refitted by two plain refinement rounds on every other word, and scored on the mutual CSLS pairs among the
-remaining words, from both sides. Its held-out agreement is compared with null runs on the same spaces (`null`), by the
-ratio to their mean and by their deviation. In doubt, the map goes through the same search as the null runs: a search
-from a good map, however weak, leads far beyond what it finds from a random rotation. docs/judgement.md reports the
-ratios of many alignments and of unrelated pairs.
+remaining words, from both sides. Its held-out agreement, relative to the mean plus two deviations of null runs on the
+same spaces (`null`), is the statistic of one test: its p-value is its rank among unrelated pairs of spaces that went
+through full fits. In doubt, the map goes through the same search as the null runs: a search from a good map, however
+weak, leads far beyond what it finds from a random rotation. docs/judgement.md states the test and its error rates.
 
 Known pairs outweigh the null runs, in both directions: held-out pairs measure P@1 (`measured`), and a map that finds no
 more of them than chance has failed.
@@ -36,11 +36,8 @@ FULL, BRIEF, NONE = "full", "quick", "none"
 class Criteria:
     """The thresholds of a verdict. docs/judgement.md has the measurements behind them."""
 
-    ratio: float = 1.19
-    """Held-out agreement relative to the null mean, at least. 1,293 of 1,294 unrelated pairs stay below this or `z`;
-    alignments with P@1 of 20 % and more reach 1.28 at least."""
-    z: float = 6.0
-    """The ratio must exceed 1 by this many relative deviations of the null runs, if there are two or more."""
+    level: float = 0.01
+    """A map is better than null maps if its p-value is at most this. Each kind of unrelated pairs has 152 or more."""
     strong_accuracy: float = 0.2
     """An alignment with a lower measured or, without held-out pairs, estimated accuracy is weak."""
     confirmed_share: float = 0.05
@@ -68,8 +65,9 @@ class VerdictEffort:
     """The search of a quick null run."""
     quick_runs: int = 2
     """Number of quick null runs."""
-    clear: float = 1.5
-    """A ratio to the quick null runs from which no thorough runs are needed."""
+    clear: float = 1.4
+    """A statistic of the quick null runs from which no thorough runs are needed. Unrelated pairs reach 1.157 with
+    thorough null runs, which agree a tenth better at most."""
     beyond_doubt: float = 2.0
     """A ratio to the first quick null run from which no second one is needed."""
     thorough: SearchEffort | None = THOROUGH
@@ -77,9 +75,9 @@ class VerdictEffort:
     thorough_runs: int = 3
     """Number of thorough null runs, which replace the quick ones."""
     more_runs: int = 5
-    """Number of further thorough runs if the ratio is near the threshold."""
+    """Number of further thorough runs if the statistic is near its threshold."""
     near: tuple[float, float] = (0.93, 1.1)
-    """What counts as near, relative to the threshold of the ratio."""
+    """What counts as near, relative to the threshold of the statistic."""
     estimated: bool = True
     """Whether the accuracy is estimated. Without an estimate no alignment is weak."""
     criteria: Criteria = CRITERIA
@@ -102,7 +100,7 @@ class Quality:
     Attributes:
         verdict: one of `VERDICTS`.
         explanation: the verdict in sentences.
-        ratio: held_out.csls_per_word / null.csls_per_word.
+        ratio: held_out.csls_per_word / null.csls_per_word, the size of the effect.
         n_words: number of words of each side that were judged.
         fitted: mutual pairs under the map.
         random: mutual pairs under a random rotation.
@@ -119,8 +117,10 @@ class Quality:
         null_exceedances: null runs that reach the held-out agreement of the map.
         measured: P@1 on known pairs.
         outside_calibration: why the estimate cannot be trusted; empty if it can.
-        p_value: conformal p-value of the ratio, its rank among the unrelated pairs of the calibration; None for
-            unordered items, which the calibration does not have.
+        p_value: of the statistic, its rank among the least favourable kind of unrelated pairs; None for unordered
+            items, which the calibration does not have.
+        statistic: held-out agreement relative to the null mean plus two deviations.
+        interval: 90 % interval of the ratio by the deviation of the null runs; None for a single run.
 
     Results of earlier versions may lack all from `null_runs` on.
     """
@@ -144,6 +144,8 @@ class Quality:
     measured: Measured | None = None
     outside_calibration: list[str] = field(default_factory=list)
     p_value: float | None = None
+    statistic: float | None = None
+    interval: list[float] | None = None
 
     def __repr__(self) -> str:
         return f"Quality({self.short}; {self.ratio:.2f} times the null on {self.n_words:,} words)"
@@ -254,10 +256,10 @@ def judge(
 def _compare(test: NullTest, effort: VerdictEffort, progress: _Progress) -> tuple[Agreement, NullDistribution]:
     """Return the held-out agreement and the null distribution: quick null runs, replaced by thorough ones in doubt."""
     held_out, nulls = test.held_out, test.null_runs(range(1), effort.quick)
-    if per_word_ratio(held_out, nulls.mean) < effort.beyond_doubt:
+    if nulls.statistic(held_out) < effort.beyond_doubt:
         nulls = nulls.with_more(test.null_runs(range(1, effort.quick_runs), effort.quick))
     progress.step()
-    clear = per_word_ratio(held_out, nulls.mean) >= effort.clear
+    clear = nulls.statistic(held_out) >= effort.clear
     if effort.thorough is not None and not clear and test.x.shape[0] >= effort.criteria.fewest_words:
         progress.total += 1
         held_out, nulls = _thorough_test(test, effort, effort.thorough)
@@ -271,8 +273,8 @@ def _thorough_test(test: NullTest, effort: VerdictEffort, search: SearchEffort) 
     test.search(search, first, itself=True)
     held_out = test.held_out_after_search(search, first)
     nulls = test.null_runs(first, search, thorough=True)
-    low, high = (bound * effort.criteria.ratio for bound in effort.near)
-    if low <= per_word_ratio(held_out, nulls.mean) <= high:
+    low, high = (bound * CALIBRATION.threshold(effort.criteria.level) for bound in effort.near)
+    if low <= nulls.statistic(held_out) <= high:
         more = range(effort.thorough_runs, effort.thorough_runs + effort.more_runs)
         nulls = nulls.with_more(test.null_runs(more, search, thorough=True))
     return held_out, nulls
@@ -291,9 +293,7 @@ class _Progress:
 
 
 def _beats_null(held_out: Agreement, nulls: NullDistribution, criteria: Criteria) -> bool:
-    ratio = per_word_ratio(held_out, nulls.mean)
-    z = nulls.z(ratio)
-    return ratio >= criteria.ratio and (z is None or z >= criteria.z)
+    return CALIBRATION.p_value(nulls.statistic(held_out)) <= criteria.level
 
 
 def _confirmed(known: Measured | None, criteria: Criteria) -> bool | None:
@@ -360,7 +360,9 @@ def decide(
         null_exceedances=nulls.exceedances(held_out),
         measured=known,
         outside_calibration=list(outside),
-        p_value=CALIBRATION.p_value(ratio) if ordered else None,
+        p_value=CALIBRATION.p_value(nulls.statistic(held_out)) if ordered else None,
+        statistic=nulls.statistic(held_out),
+        interval=nulls.interval(held_out),
     )
     return replace(quality, explanation=_explanation(quality, effort))
 
@@ -375,7 +377,7 @@ def _verdict(
 ) -> str:
     criteria = effort.criteria
     if _confirmed(known, criteria) is None:
-        unclear = effort.thorough is None and per_word_ratio(held_out, nulls.mean) < effort.clear
+        unclear = effort.thorough is None and nulls.statistic(held_out) < effort.clear
         if n < criteria.fewest_words or unclear:
             return UNDECIDED
     if not _better_than_chance(held_out, nulls, known, criteria):
@@ -424,7 +426,7 @@ def _lead(quality: Quality, effort: VerdictEffort, confirmed: bool | None) -> st
         return f"{quality.n_words} words are too few for a verdict; at least {criteria.fewest_words} are needed"
     if quality.verdict == UNDECIDED:
         return (
-            f"the quick verdict needs {effort.clear:g} times the null agreement and found {quality.ratio:.2f}; use "
+            f"the quick verdict needs {effort.clear:g} times the null agreement and found {quality.statistic:.2f}; use "
             "`--verdict full`"
         )
     if quality.verdict == FAILED:
@@ -447,15 +449,15 @@ def _null_sentences(quality: Quality, effort: VerdictEffort, confirmed: bool | N
         return []
     runs, exceeded = quality.null_runs, quality.null_exceedances or 0
     which = ("all " if runs > 1 else "") if not exceeded else f"{runs - exceeded} of "
-    limits = f"threshold {effort.criteria.ratio:g}"
-    if quality.z is not None and quality.ratio >= effort.criteria.ratio and quality.z < effort.criteria.z:
-        limits += f"; {quality.z:.1f} null deviations above 1, threshold {effort.criteria.z:g}"
+    between = "" if quality.interval is None else " ({:.2f}-{:.2f})".format(*quality.interval)
     found = [
-        f"Held-out agreement is {quality.ratio:.2f} times the null mean ({limits}), better than {which}"
+        f"Held-out agreement is {quality.ratio:.2f} times the null mean{between}, better than {which}"
         f"{null_runs_in_words(runs)}."
     ]
     if quality.null_hits:
         found.append(f"{null_runs_in_words(quality.null_hits)} found this map; the random rotation is scored instead.")
+    if quality.p_value is not None:
+        found.append(f"Against unrelated spaces, p = {quality.p_value:.2g} (level {effort.criteria.level:g}).")
     if confirmed is False:
         found.append("The known pairs outweigh this comparison.")
     return found

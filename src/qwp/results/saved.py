@@ -476,11 +476,13 @@ _QUALITY = Record(
         "measured": Optional(_MEASURED),
         "outside_calibration": ListOf(Text(), most=10),
         "p_value": Optional(Number()),
+        "statistic": Optional(Number()),
+        "interval": Optional(ListOf(Number(), most=2)),
     },
     optional=frozenset(
         {
             *("null_runs", "thorough", "null_hits", "null_deviation", "z", "estimate", "counterparts"),
-            *("null_exceedances", "measured", "outside_calibration", "p_value"),
+            *("null_exceedances", "measured", "outside_calibration", "p_value", "statistic", "interval"),
         }
     ),
 )

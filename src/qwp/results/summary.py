@@ -9,7 +9,6 @@ from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, UNJUDGED, WEAK, Qu
 from qwp.results.provenance import Provenance
 from qwp.results.sides import AlignedSide
 from qwp.results.translator import Translation
-from qwp.search.calibration import CALIBRATION
 from qwp.showing import html
 from qwp.showing.terminal import seconds as shown_seconds
 
@@ -110,7 +109,7 @@ def _against_null(quality: Quality) -> str:
     if quality.null_deviation is not None and quality.null_runs > 1:
         details.append(f"relative deviation {quality.null_deviation:.3f}")
     if quality.p_value is not None:
-        details.append(f"p = {quality.p_value:.2g} by rank among {len(CALIBRATION.unrelated_ratios):,} unrelated pairs")
+        details.append(f"p = {quality.p_value:.2g} against unrelated spaces")
     return f"{found} ({'; '.join(details)})" if details else found
 
 

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-VERSION = 1
+VERSION = 2
 FILE_NAME = "calibration.json"
 
 
@@ -30,7 +31,7 @@ class Calibration:
         fewest_words: of the alignments. A side with fewer words is outside the calibration range.
         dimensions: fewest and most dimensions of the alignments.
         origins: for each origin of vectors, the error and the coverage of intervals calibrated on the other origins.
-        unrelated_ratios: ratios to the null runs that a full fit reached on unrelated pairs, in ascending order.
+        unrelated: for each kind of unrelated pairs, the statistics of the verdict on full fits, in ascending order.
     """
 
     version: int
@@ -40,23 +41,31 @@ class Calibration:
     fewest_words: int
     dimensions: tuple[int, int]
     origins: Mapping[str, Mapping[str, Any]]
-    unrelated_ratios: tuple[float, ...]
+    unrelated: Mapping[str, tuple[float, ...]]
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """Return the calibration of the content of a file."""
         low, high = values["dimensions"]
-        sequences = {name: tuple(values[name]) for name in ("weights", "unrelated_ratios")}
-        return cls(**{**values, **sequences, "dimensions": (low, high)})
+        unrelated = {kind: tuple(found) for kind, found in values["unrelated"].items()}
+        weights = tuple(values["weights"])
+        return cls(**{**values, "weights": weights, "unrelated": unrelated, "dimensions": (low, high)})
 
-    def p_value(self, ratio: float) -> float:
-        """Return the conformal p-value of a ratio: its rank among the unrelated pairs, (1 + as high) / (1 + pairs).
+    def p_value(self, statistic: float) -> float:
+        """Return the p-value of a statistic: its rank in the least favourable kind, (1 + as high) / (1 + pairs).
 
-        If a pair of spaces is unrelated and exchangeable with these, the p-value is at most p with probability at most
-        p (Vovk et al. 2005).
+        If a pair of spaces is exchangeable with the unrelated pairs of any one kind, the p-value is at most p with
+        probability at most p (Vovk et al. 2005).
         """
-        pairs = len(self.unrelated_ratios)
-        return (1 + pairs - bisect_left(self.unrelated_ratios, ratio)) / (1 + pairs)
+        return max((1 + len(found) - bisect_left(found, statistic)) / (1 + len(found)) for found in self._kinds())
+
+    def threshold(self, level: float) -> float:
+        """Return the statistic above which the p-value is at most a level; infinity if a kind has too few pairs."""
+        allowed = [math.floor(level * (1 + len(found)) + 1e-9) for found in self._kinds()]
+        return max(found[-n] if n else math.inf for found, n in zip(self._kinds(), allowed, strict=True))
+
+    def _kinds(self) -> list[tuple[float, ...]]:
+        return list(self.unrelated.values())
 
 
 CALIBRATION = Calibration.from_dict(json.loads((files("qwp") / "data" / FILE_NAME).read_text("utf-8")))
