@@ -40,7 +40,7 @@ from qwp import Alignment
 from qwp.arrays import AnyFloats
 from qwp.explore import tsne
 from qwp.explore.pairs import PairTable, find_pairs
-from qwp.explore.session import ANCHOR_WEIGHT
+from qwp.explore.session import settings
 from qwp.spaces.demo import load_demo
 
 RESULTS = records.FOLDER / "explore.json"
@@ -242,13 +242,14 @@ def corrections(words: int, splits: int) -> dict[str, Any]:
     covered = {s: [t for t in ts if t in tgt] for s, ts in lexicon.targets.items() if s in src}
     gold = {s: ts for s, ts in covered.items() if ts}
     before = qwp.align(src, tgt, verdict="none")
+    weight = settings(before)["anchor_weight"]
     rng, gains = np.random.default_rng(0), []
     for _ in range(splits):
         order = rng.permutation(sorted(gold)).tolist()
         halves = order[: len(order) // 2], order[len(order) // 2 :]
         for known, other in (halves, halves[::-1]):
             pairs = [(s, t) for s in known for t in gold[s]]
-            after = qwp.align(src, tgt, lexicon=pairs, anchor_weight=ANCHOR_WEIGHT, verdict="none")
+            after = qwp.align(src, tgt, lexicon=pairs, verdict="none", anchor_weight=weight)
             gains.append([_right(after, gold, half) - _right(before, gold, half) for half in (other, known)])
     held_out, corrected = np.array(gains).T
     return {

@@ -9,7 +9,7 @@ import pytest
 
 from qwp import Alignment
 from qwp.errors import InputError
-from qwp.explore.session import ANCHOR_WEIGHT, Session, next_folder, realign, settings
+from qwp.explore.session import Session, next_folder, realign, settings
 from qwp.explore.workspace import Workspace
 from qwp.showing.events import Progress, ProgressCallback
 from tests.conftest import QUICK
@@ -128,7 +128,7 @@ def test_too_few_pairs_raise(workspace: Workspace) -> None:
 def test_settings_initialize_and_anchor_with_the_pairs(workspace: Workspace) -> None:
     found = settings(workspace.alignment)
     assert found["start"] == "lexicon"
-    assert found["anchor_weight"] == ANCHOR_WEIGHT
+    assert found["anchor_weight"] == 3.0
     assert found["coreset_size"] == QUICK["coreset_size"]
 
 

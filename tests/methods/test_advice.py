@@ -7,7 +7,7 @@ import pytest
 
 import qwp
 from qwp import Embeddings, arrays
-from qwp.methods.advice import FEW_WORDS, advice, effective_dimensions, reasons_of
+from qwp.methods.advice import Advisor, effective_dimensions
 from qwp.stages.problem import Prepare, Problem
 from tests.conftest import QUICK
 from tests.problems import space
@@ -19,7 +19,7 @@ def problem(src: Embeddings, tgt: Embeddings) -> Problem:
     return prepare.problem(prepare.spaces([src, tgt], arrays.HOST, 0), seed=0)
 
 
-def gaussian(name: str, scales: np.ndarray, n: int = FEW_WORDS) -> Embeddings:
+def gaussian(name: str, scales: np.ndarray, n: int = Advisor.few_words) -> Embeddings:
     """Return random vectors whose directions have given deviations."""
     vectors = np.random.default_rng(len(name)).standard_normal((n, len(scales))) * scales
     return Embeddings([f"{name}{i}" for i in range(n)], vectors.astype("f4"), name=name)
@@ -30,17 +30,18 @@ EVEN, STEEP = np.ones(60), np.arange(1, 61) ** -1.0
 
 def test_good_data_show_no_reason() -> None:
     found = problem(gaussian("one", EVEN), gaussian("other", EVEN))
-    assert list(reasons_of(found)) == []
-    assert advice(found, options=["`--a`", "`--b`"]) == "Try next: `--a`, or `--b`."
+    assert list(Advisor().reasons(found)) == []
+    assert Advisor().advice(found, options=["`--a`", "`--b`"]) == "Try next: `--a`, or `--b`."
 
 
 def test_each_reason_is_named_with_its_figures() -> None:
     few, steep = gaussian("few", EVEN[:20], n=300), gaussian("steep", STEEP)
-    found = list(reasons_of(problem(few, steep)))
+    found = list(Advisor().reasons(problem(few, steep)))
     assert found[:2] == ["few has only 300 words, and a search uses 2,500", "few has only 20 dimensions"]
-    [spectra] = list(reasons_of(problem(gaussian("even", EVEN), steep)))
+    [spectra] = list(Advisor().reasons(problem(gaussian("even", EVEN), steep)))
     assert spectra.startswith("the spectra differ: the variance is spread over 5")
     assert spectra.endswith(" in steep")
+    assert not list(Advisor(few_words=300, few_dimensions=20).reasons(problem(few, few)))
 
 
 def test_effective_dimensions_of_known_spectra() -> None:

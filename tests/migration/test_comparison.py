@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from qwp.errors import InputError
-from qwp.migration import comparison
 from qwp.migration.comparison import DIFFERENT, MIXED, RELATED, ROTATED, SAME, compare
 from tests.migration.problems import encoders
 from tests.problems import rotation
@@ -54,10 +53,9 @@ def test_a_store_that_mixes_two_models_raises_the_alarm() -> None:
     assert set(found.other_model) == {f"id{row}" for row in range(100, 180)}
 
 
-def test_a_sample_is_drawn_and_too_few_items_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "MOST_ITEMS", 100)
-    assert compare(named(TEXTS.old), named(TEXTS.new)).items == 100
+def test_a_sample_is_drawn_and_too_few_items_are_refused() -> None:
+    assert compare(named(TEXTS.old), named(TEXTS.new), max_items=100).items == 100
     with pytest.raises(InputError, match="have 0 items in common, expected more than 10"):
         compare(TEXTS.old, TEXTS.new)
     pairs = [(str(row), str(row)) for row in range(500)]
-    assert compare(NOISY.old, NOISY.new, pairs=pairs).items == 100
+    assert compare(NOISY.old, NOISY.new, pairs=pairs, max_items=100).items == 100

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from qwp.report.word_map import WordPoint, content_pairs, content_ranks, example_words, generality, word_map
+from qwp.report.word_map import ContentWords, WordPoint, generality, word_map
 from qwp.results.lexicon import InducedPair
 from qwp.results.sides import AlignedSide
 from qwp.spaces.demo import load_demo
@@ -134,14 +134,14 @@ def english() -> AlignedSide:
 
 
 def test_function_words_are_left_out(english: AlignedSide) -> None:
-    chosen = {english.space.words[rank] for rank in content_ranks(english)}
+    chosen = {english.space.words[rank] for rank in ContentWords().ranks(english)}
     assert not chosen & FUNCTION_WORDS
     assert {"flowers", "water", "horses", "music"} <= chosen
     assert not any(len(word) < 4 for word in chosen)
 
 
 def test_examples_are_spread_over_the_ranks(english: AlignedSide) -> None:
-    words = example_words(english, 16)
+    words = ContentWords().examples(english, 16)
     ranks = [english.space.index[word] for word in words]
     assert len(words) == 16
     assert ranks == sorted(ranks)
@@ -153,13 +153,13 @@ def test_an_estimated_order_is_used(english: AlignedSide) -> None:
     order = np.arange(len(english.space))[::-1].copy()
     turned = AlignedSide(english.space, None, english.normalization, order)
     assert generality(turned) == pytest.approx(generality(english)[::-1])
-    assert set(example_words(turned, 16)) != set(example_words(english, 16))
+    assert set(ContentWords().examples(turned, 16)) != set(ContentWords().examples(english, 16))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_tiny_vocabularies_have_examples(n: int) -> None:
     space = Embeddings([str(i) for i in range(n)], np.eye(3, dtype=np.float32)[:n])
-    assert example_words(side_of(space), 16) == [str(i) for i in range(n)]
+    assert ContentWords().examples(side_of(space), 16) == [str(i) for i in range(n)]
 
 
 def test_pairs_are_mutual_confident_and_of_different_topics() -> None:
@@ -172,7 +172,11 @@ def test_pairs_are_mutual_confident_and_of_different_topics() -> None:
     # The most confident pairs have one topic; the pairs with odd numbers are not mutual.
     pairs = [InducedPair(name, f"{name}x", 1.0, 1.0, i % 2 == 0, 1.0 - i / 400) for i, name in enumerate(names)]
     target = side_of(Embeddings([f"{name}x" for name in names], vectors))
-    chosen = content_pairs(pairs, (side, target), vectors, 8)
+    chosen = ContentWords().pairs(pairs, (side, target), vectors, 8)
     assert len({row // 25 for row in chosen[:4]}) == 4
     assert all(pairs[row].mutual for row in chosen)
-    assert content_pairs(pairs[:1], (side_of(side.space.head(1)), side_of(target.space.head(1))), vectors[:1], 8) == [0]
+    ends = side_of(side.space.head(1)), side_of(target.space.head(1))
+    assert ContentWords().pairs(pairs[:1], ends, vectors[:1], 8) == [0]
+    # A small pool holds few topics.
+    small = ContentWords(function_words=0, pool=1).pairs(pairs, (side, target), vectors, 8)
+    assert {row // 25 for row in small} < {row // 25 for row in chosen}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,12 +28,21 @@ CROSSING = 6
 """Best words of the other language stored for each word, for the map."""
 REASONS = ("margin", "one-way", "hub", "overlap")
 """Why a pair is suspect: a low margin, not mutual, a target of many source words, or different neighbours."""
-HUB = 4
-"""A word is a hub if it is the best translation of at least this number of words."""
-# The fifth of the pairs with the lowest margins is suspect.
-_LOW_MARGINS = 0.2
-# Pairs whose words share at most this part of their neighbours are suspect.
-_LOW_OVERLAP = 0.15
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """What makes a pair suspect. Set by hand.
+
+    Attributes:
+        low_margins: the share of the pairs with the lowest margins.
+        hub: a word is a hub if it is the best translation of at least this number of words.
+        low_overlap: the words of the pair share at most this part of their neighbours.
+    """
+
+    low_margins: float = 0.2
+    hub: int = 4
+    low_overlap: float = 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +75,7 @@ class PairTable:
     src_across: Ints
     tgt_across: Ints
     pinned: Bools
+    rules: ClassVar[Suspicion] = Suspicion()
 
     def rows(self, side: Side) -> Ints:
         """Return the rows of a side, most frequent first."""
@@ -140,8 +151,9 @@ class PairTable:
     @cached_property
     def suspects(self) -> Bools:
         """Whether each of REASONS holds for each pair, (n, 4)."""
-        low = self.margin <= np.quantile(self.margin, _LOW_MARGINS)
-        reasons = np.column_stack([low, ~self.mutual, self.hubness >= HUB, self.overlap <= _LOW_OVERLAP])
+        low = self.margin <= np.quantile(self.margin, self.rules.low_margins)
+        alone = self.overlap <= self.rules.low_overlap
+        reasons = np.column_stack([low, ~self.mutual, self.hubness >= self.rules.hub, alone])
         return np.asarray(reasons & ~self.pinned[:, None])
 
     @cached_property

@@ -22,20 +22,19 @@ from qwp.spaces.lexicon import Lexicon
 
 logger = logging.getLogger(__name__)
 
-ANCHOR_WEIGHT = 3.0
-"""Weight of a marked pair in mean weights of the induced pairs; `python -m benchmarks.explore --corrections`."""
-MIN_PAIRS = 20
-"""Fewer marked pairs do not initialise a map."""
 _MAX_FOLDERS = 1000
 
 
-def realign(workspace: Workspace, progress: ProgressCallback | None = None) -> Alignment:
-    """Align the same spaces with the marked pairs by `qwp`, with the settings of the last fit if that was `qwp` too."""
+def realign(workspace: Workspace, progress: ProgressCallback | None = None, *, min_pairs: int = 20) -> Alignment:
+    """Align the same spaces with the marked pairs by `qwp`, with the settings of the last fit if that was `qwp` too.
+
+    min_pairs: fewer marked pairs do not initialise a map.
+    """
     pairs = workspace.corrections.lexicon(RIGHT) if workspace.corrections.pairs(RIGHT) else None
     covered = 0 if pairs is None else pairs.coverage(workspace.alignment.src, workspace.alignment.tgt).covered_pairs
-    if pairs is None or covered < MIN_PAIRS:
+    if pairs is None or covered < min_pairs:
         raise InputError(
-            f"{covered} pairs are marked as right, expected at least {MIN_PAIRS} to align with: mark some more"
+            f"{covered} pairs are marked as right, expected at least {min_pairs} to align with: mark some more"
         )
     alignment = workspace.alignment
     aligner = make_aligner("qwp", seed=alignment.provenance.seed, **settings(alignment))
@@ -43,12 +42,16 @@ def realign(workspace: Workspace, progress: ProgressCallback | None = None) -> A
     return aligner.alignment_
 
 
-def settings(alignment: Alignment) -> dict[str, Any]:
-    """Return the parameters of the next fit."""
+def settings(alignment: Alignment, *, anchor_weight: float = 3.0) -> dict[str, Any]:
+    """Return the parameters of the next fit.
+
+    anchor_weight: weight of a marked pair in mean weights of the induced pairs. Source: `python -m benchmarks.explore
+    --corrections`.
+    """
     known = QWP.parameters()
     before = alignment.provenance.config if alignment.provenance.method == "qwp" else {}
     same = {name: value for name, value in before.items() if name in known}
-    return {**same, "start": "lexicon", "anchor_weight": ANCHOR_WEIGHT, "refine_weights": "csls"}
+    return {**same, "start": "lexicon", "anchor_weight": anchor_weight, "refine_weights": "csls"}
 
 
 def next_folder(folder: Path) -> Path:

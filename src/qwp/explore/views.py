@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from qwp import arrays
 from qwp.arrays import AnyFloats, Ints
 from qwp.errors import InputError
-from qwp.explore.pairs import HUB, REASONS, PairTable
+from qwp.explore.pairs import REASONS, PairTable
 from qwp.explore.workspace import Workspace
 from qwp.results.summary import recorded
 from qwp.results.translator import WordQuery
@@ -463,7 +463,7 @@ def points(workspace: Workspace, pairs: PairTable, positions: Mapping[Side, AnyF
         "categories": categories,
         "near": near_on_map(pairs, positions),
         "among": _AMONG,
-        "hub": HUB,
+        "hub": pairs.rules.hub,
         "src": {
             **_map_words(workspace, pairs, positions, "src"),
             "partner": pairs.best_positions.tolist(),

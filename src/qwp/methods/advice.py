@@ -3,45 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from qwp import arrays
 from qwp.arrays import Array
 from qwp.spaces.embeddings import disambiguated
-from qwp.stages.problem import PreparedSpace, Problem
-
-FEW_WORDS = 2500
-"""Source: `start_words`, the words that initializers compare."""
-FEW_DIMENSIONS = 50
-"""Source: the benchmark pairs with the fewest dimensions that are found, Zhang et al. (2017), have 50."""
-SPECTRUM_FACTOR = 3.0
-"""Source: of the pretrained pairs that are found, en-ja differs most, by 2.3. novels en - fastText fr is not found and
-differs by 7.5."""
-SPECTRUM_WORDS = 5000
+from qwp.stages.problem import Problem
 
 
-def advice(problem: Problem, *, options: Sequence[str]) -> str:
-    """Return sentences with the possible reasons for a failure and the options to try next."""
-    reasons = list(reasons_of(problem))
-    why = f"Possible reasons: {'; '.join(reasons)}. " if reasons else ""
-    return f"{why}Try next: {', or '.join(options)}."
+@dataclass(frozen=True)
+class Advisor:
+    """Says why an alignment may have failed.
 
+    Attributes:
+        few_words: a search compares this many words (`start_words`).
+        few_dimensions: the benchmark pairs with the fewest dimensions that are found, Zhang et al. (2017), have 50.
+        spectrum_factor: of the pretrained pairs that are found, en-ja differs most, by 2.3. novels en - fastText fr is
+            not found and differs by 7.5.
+        spectrum_words: most frequent words whose spectrum is computed.
+    """
 
-def reasons_of(problem: Problem) -> Iterator[str]:
-    """Yield the possible reasons for a failure that the two spaces show."""
-    view = problem.views[0]
-    sides = (view.src, view.tgt)
-    names = disambiguated([side.space for side in sides])
-    for side, name in zip(sides, names, strict=True):
-        if len(side.space) < FEW_WORDS:
-            yield f"{name} has only {len(side.space):,} words, and a search uses {FEW_WORDS:,}"
-        if side.space.dim < FEW_DIMENSIONS:
-            yield f"{name} has only {side.space.dim} dimensions"
-        if problem.ordered and (side.estimate is not None or side.order is not None):
-            yield f"the words of {name} do not seem to be in order of frequency"
-    spread = [effective_dimensions(_frequent(side)) for side in sides]
-    if max(spread) > SPECTRUM_FACTOR * min(spread):
-        figures = ", ".join(f"over {n:.0f} directions in {name}" for n, name in zip(spread, names, strict=True))
-        yield f"the spectra differ: the variance is spread {figures}"
+    few_words: int = 2500
+    few_dimensions: int = 50
+    spectrum_factor: float = 3.0
+    spectrum_words: int = 5000
+
+    def advice(self, problem: Problem, *, options: Sequence[str]) -> str:
+        """Return sentences with the possible reasons for a failure and the options to try next."""
+        reasons = list(self.reasons(problem))
+        why = f"Possible reasons: {'; '.join(reasons)}. " if reasons else ""
+        return f"{why}Try next: {', or '.join(options)}."
+
+    def reasons(self, problem: Problem) -> Iterator[str]:
+        """Yield the possible reasons for a failure that the two spaces show."""
+        view = problem.views[0]
+        sides = (view.src, view.tgt)
+        names = disambiguated([side.space for side in sides])
+        for side, name in zip(sides, names, strict=True):
+            if len(side.space) < self.few_words:
+                yield f"{name} has only {len(side.space):,} words, and a search uses {self.few_words:,}"
+            if side.space.dim < self.few_dimensions:
+                yield f"{name} has only {side.space.dim} dimensions"
+            if problem.ordered and (side.estimate is not None or side.order is not None):
+                yield f"the words of {name} do not seem to be in order of frequency"
+        frequent = (side.vectors[: min(self.spectrum_words, side.vectors.shape[0]), :] for side in sides)
+        spread = [effective_dimensions(x) for x in frequent]
+        if max(spread) > self.spectrum_factor * min(spread):
+            figures = ", ".join(f"over {n:.0f} directions in {name}" for n, name in zip(spread, names, strict=True))
+            yield f"the spectra differ: the variance is spread {figures}"
 
 
 def effective_dimensions(x: Array) -> float:
@@ -49,7 +58,3 @@ def effective_dimensions(x: Array) -> float:
     xp = arrays.namespace(x)
     total = float(xp.sum(x**2))
     return total**2 / float(xp.sum((x.T @ x) ** 2)) if total > 0 else 1.0
-
-
-def _frequent(side: PreparedSpace) -> Array:
-    return side.vectors[: min(SPECTRUM_WORDS, side.vectors.shape[0]), :]

@@ -26,7 +26,7 @@ from qwp.maps.pairs import RowPairs
 from qwp.maps.procrustes import Maps
 from qwp.maps.projection import Projection, unpad, within_target
 from qwp.methods import bridges
-from qwp.methods.advice import advice
+from qwp.methods.advice import Advisor
 from qwp.methods.bridges import Bridge, Leg, LegStore
 from qwp.methods.settings import NONE, Composition, Supervision
 from qwp.parameters import Parameter
@@ -370,7 +370,7 @@ class Aligner:
         with timed([monitor], "verdict", view.x):
             quality = self._judged(fit, replace(state, maps=maps))
         if quality.failed and fit.problem.known is None:
-            text = f"{quality.explanation} {advice(fit.problem, options=self._alternatives(fit))}"
+            text = f"{quality.explanation} {Advisor().advice(fit.problem, options=self._alternatives(fit))}"
             quality = replace(quality, explanation=text)
         if fit.bridges:
             quality = replace(quality, explanation=f"{quality.explanation} {bridges.remark(fit.bridges)}")

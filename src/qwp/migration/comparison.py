@@ -21,15 +21,47 @@ from qwp.spaces.stores import ReadableStore
 SAME, ROTATED, RELATED, DIFFERENT, MIXED = VERDICTS = (
     *("same model", "same model, rotated", "related models", "different models", "mixed models"),
 )
-MOST_ITEMS = 5000
-"""Items that are compared, drawn at random: the standard error of a share is then at most 0.7 points."""
-# Measured on encoders of the benchmark data (MiniLM, WordLlama, e5-small, USE): quantisation to 8 bits leaves a mean
-# cosine of 0.9999 and a residual of 0.000. Two encoders of the same texts share 0.37 and 0.40 of ten neighbours, with
-# residuals of 0.68 and 0.50; of other texts, 0.00 with 0.97.
-_SAME_COSINE = 0.99
-_SMALL_RESIDUAL = 0.05
-_RELATED_OVERLAP = 0.2
-_FEWEST_MIXED = 0.02  # of all items; fewer may be damaged vectors
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """What distinguishes the verdicts.
+
+    Measured on encoders of the benchmark data (MiniLM, WordLlama, e5-small, USE): quantisation to 8 bits leaves a mean
+    cosine of 0.9999 and a residual of 0.000. Two encoders of the same texts share 0.37 and 0.40 of ten neighbours, with
+    residuals of 0.68 and 0.50; of other texts, 0.00 with 0.97.
+
+    Attributes:
+        same: mean cosine from which one model made both sides, and cosine from which it made both vectors of an item.
+        rotated: residual up to which one side is a rotation of the other.
+        related: overlap from which two models are related.
+        mixed: smallest share of items that another model made; fewer may be damaged vectors.
+        gap: median cosine of the items of the same model minus that of the others. Items with new texts drift a little;
+            vectors of two models have cosines as of unrelated vectors.
+    """
+
+    same: float = 0.99
+    rotated: float = 0.05
+    related: float = 0.2
+    mixed: float = 0.02
+    gap: float = 0.5
+
+    def verdict(self, cosine: float | None, residual: float, overlap: float) -> str:
+        """Return the verdict on two sides that are not mixed."""
+        if cosine is not None and cosine >= self.same:
+            return SAME
+        if residual <= self.rotated:
+            return ROTATED
+        return RELATED if overlap >= self.related else DIFFERENT
+
+    def other_model(self, cosines: AnyFloats | None) -> Ints:
+        """Return the rows of the smaller group if some items have the same vector on both sides and others do not."""
+        if cosines is None:
+            return np.empty(0, dtype=np.int64)
+        changed = cosines < self.same
+        mixed = self.mixed <= float(np.mean(changed)) <= 1.0 - self.mixed
+        gap = mixed and float(np.median(cosines[~changed]) - np.median(cosines[changed])) > self.gap
+        return np.flatnonzero(changed) if gap else np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -80,6 +112,7 @@ def compare(
     pairs: Sequence[tuple[str, str]] | None = None,
     top: int = 20,
     seed: int = 0,
+    max_items: int = 5000,
 ) -> Comparison:
     """Compare two collections of vectors, and find the items that another model made than the rest.
 
@@ -89,6 +122,8 @@ def compare(
         pairs: ids of the same item in both; by default the ids in common.
         top: number of most moved items to return.
         seed: of the sample of items.
+        max_items: items that are compared, drawn at random. With 5,000 the standard error of a share is at most 0.7
+            points.
     """
     sources = as_source(a, "src", {}), as_source(b, "tgt", {})
     ids = all_ids(sources[0]), all_ids(sources[1])
@@ -98,7 +133,7 @@ def compare(
             f"the two sides have {len(found)} items in common, expected more than {AT[-1]}: give pairs of ids, or "
             "vectors with ids"
         )
-    chosen = np.sort(arrays.rng(seed, Stream.MIGRATION, 1).permutation(len(found))[:MOST_ITEMS])
+    chosen = np.sort(arrays.rng(seed, Stream.MIGRATION, 1).permutation(len(found))[:max_items])
     names = [found[row] for row in chosen.tolist()]
     sides = []
     for source, wanted in zip(sources, zip(*names, strict=True), strict=True):
@@ -111,24 +146,18 @@ def _compared(x: AnyFloats, y: AnyFloats, ids: Sequence[str], top: int) -> Compa
     """Compare unit rows (n, d) and (n, e) of the same items."""
     same_width = x.shape[1] == y.shape[1]
     cosines = np.sum(x * y, axis=1) if same_width else None
-    others = _other_model(cosines)
+    thresholds = Thresholds()
+    others = thresholds.other_model(cosines)
     kept = np.setdiff1d(np.arange(len(x)), others)
     drift, residual = _drift(x, y, kept)
     order = np.argsort(-drift, kind="stable")[:top].tolist()
     shared = overlap(x, y)
-    if len(others):
-        verdict = MIXED
-    elif cosines is not None and float(np.mean(cosines)) >= _SAME_COSINE:
-        verdict = SAME
-    elif residual <= _SMALL_RESIDUAL:
-        verdict = ROTATED
-    else:
-        verdict = RELATED if shared >= _RELATED_OVERLAP else DIFFERENT
+    cosine = None if cosines is None else float(np.mean(cosines))
     return Comparison(
-        verdict,
+        MIXED if len(others) else thresholds.verdict(cosine, residual, shared),
         len(x),
         (int(x.shape[1]), int(y.shape[1])),
-        None if cosines is None else float(np.mean(cosines)),
+        cosine,
         _cka(x, y),
         shared,
         residual,
@@ -136,18 +165,6 @@ def _compared(x: AnyFloats, y: AnyFloats, ids: Sequence[str], top: int) -> Compa
         [Moved(ids[row], float(drift[row])) for row in order],
         [ids[row] for row in others.tolist()],
     )
-
-
-def _other_model(cosines: AnyFloats | None) -> Ints:
-    """Return the rows of the smaller group if some items have the same vector on both sides and others do not."""
-    if cosines is None:
-        return np.empty(0, dtype=np.int64)
-    changed = cosines < _SAME_COSINE
-    share = float(np.mean(changed))
-    mixed = _FEWEST_MIXED <= share <= 1.0 - _FEWEST_MIXED
-    # Items with new texts drift a little. Vectors of two models have cosines as of unrelated vectors.
-    gap = mixed and float(np.median(cosines[~changed]) - np.median(cosines[changed])) > 0.5
-    return np.flatnonzero(changed) if gap else np.empty(0, dtype=np.int64)
 
 
 def _drift(x: AnyFloats, y: AnyFloats, kept: Ints) -> tuple[AnyFloats, float]:

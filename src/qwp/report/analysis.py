@@ -16,7 +16,7 @@ from qwp.errors import InputError, whole
 from qwp.judging.estimate import Share
 from qwp.judging.evaluation import Evaluation, evaluate
 from qwp.judging.verdict import Quality
-from qwp.report.word_map import WordPoint, content_pairs, example_words, word_map
+from qwp.report.word_map import ContentWords, WordPoint, word_map
 from qwp.results.alignment import Alignment
 from qwp.results.corrections import anchors, held_out
 from qwp.results.lexicon import InducedPair
@@ -417,7 +417,7 @@ def _examples(
     if words and not known:
         shown = ", ".join(map(repr, words[:5]))
         raise InputError(f"none of the {len(words)} words ({shown}) is in the source vocabulary; expected some of it")
-    chosen = known or example_words(alignment.src_side, _EXAMPLES)
+    chosen = known or ContentWords().examples(alignment.src_side, _EXAMPLES)
     found = alignment.translate(chosen, k=_SHOWN, csls_k=csls_k)
     confidences = {pair.src: pair.confidence for pair in pairs}
     return [
@@ -435,7 +435,7 @@ def _points(alignment: Alignment, pairs: Sequence[InducedPair]) -> list[WordPoin
     """Project confident pairs of content words onto the plane."""
     rows = alignment.src_side.frequent(len(pairs))
     src = arrays.to_numpy(alignment.mapped("src"))[rows]
-    chosen = content_pairs(pairs, (alignment.src_side, alignment.tgt_side), src, _MAP_PAIRS)
+    chosen = ContentWords().pairs(pairs, (alignment.src_side, alignment.tgt_side), src, _MAP_PAIRS)
     targets = [alignment.tgt.index[pairs[row].tgt] for row in chosen]
     positions = word_map(src[chosen], arrays.to_numpy(alignment.mapped("tgt"))[targets])
     points = []

@@ -195,16 +195,6 @@ def word_map(src_vectors: npt.ArrayLike, tgt_vectors: npt.ArrayLike) -> tuple[Fl
     return plane[: len(src)], plane[len(src) :]
 
 
-# The 100 most frequent words are mostly function words; so is the first fiftieth of a small vocabulary.
-_FIRST_RANK, _SMALL = 100, 50
-# Examples have at most this rank: few readers know rarer words.
-_LAST_RANK = 1500
-# Candidate pairs for each pair that is drawn, most confident first.
-_POOL = 12
-# Largest cosine of two words on the map; the next limit applies if the one before leaves too few pairs.
-_MAX_COSINES = (0.4, 0.6, 1.1)
-
-
 def generality(side: AlignedSide) -> AnyFloats:
     """Return the cosine of each word, most frequent first, to the mean of all unit vectors, (n,)."""
     vectors = side.space.vectors[side.frequent(len(side.space))].astype(np.float64)
@@ -214,56 +204,71 @@ def generality(side: AlignedSide) -> AnyFloats:
     return np.asarray(unit @ mean / max(float(np.linalg.norm(mean)), 1e-12))
 
 
-def content_ranks(side: AlignedSide, last: int | None = None) -> list[int]:
-    """Return the ranks, from 0, of words that look like content words: the less general half of the vocabulary."""
-    names, n = side.space.words, len(side.space)
-    ranks = np.arange(first_rank(n), n if last is None else min(last, n))
-    found = generality(side)[ranks]
-    rows = side.frequent(n)
-    return [
-        int(rank)
-        for rank, general in zip(ranks, found <= np.median(found) if len(found) else [], strict=True)
-        if general and looks_like_content(names[rows[rank]])
-    ]
+@dataclass(frozen=True)
+class ContentWords:
+    """Chooses words and pairs that readers know and that are no function words. Set by hand.
 
-
-def first_rank(n: int) -> int:
-    """Return the rank of the first word of a vocabulary of n that is probably no function word."""
-    return min(_FIRST_RANK, n // _SMALL)
-
-
-def example_words(side: AlignedSide, wanted: int) -> list[str]:
-    """Return content words spread evenly over the frequent ranks, chosen independently of their translations."""
-    rows = side.frequent(len(side.space))
-    ranks = content_ranks(side, _LAST_RANK) or list(range(min(_LAST_RANK, len(rows))))
-    return [side.space.words[rows[rank]] for rank in ranks[:: max(1, len(ranks) // wanted)][:wanted]]
-
-
-def content_pairs(
-    pairs: Sequence[InducedPair], sides: tuple[AlignedSide, AlignedSide], vectors: AnyFloats, wanted: int
-) -> list[int]:
-    """Return the rows of the pairs to draw, most confident first, words of new topics before others.
-
-    Args:
-        pairs: the pairs of all source words, most frequent first.
-        vectors: unit rows (n, d) of the source words in the common space.
+    Attributes:
+        function_words: this many of the most frequent words are mostly function words.
+        small: so is one word in `small` of a small vocabulary.
+        last_rank: examples have at most this rank: few readers know rarer words.
+        pool: candidate pairs for each pair that is drawn, most confident first.
+        max_cosines: largest cosine of two words on the map; the next limit applies if the one before leaves too few
+            pairs.
     """
-    chosen: list[int] = []
-    pool = _candidates(pairs, sides)[: _POOL * wanted]
-    for limit in _MAX_COSINES:
-        for row in pool:
-            if len(chosen) == wanted:
-                return chosen
-            if row not in chosen and (not chosen or float(np.max(vectors[chosen] @ vectors[row])) < limit):
-                chosen.append(row)
-    return chosen
 
+    function_words: int = 100
+    small: int = 50
+    last_rank: int = 1500
+    pool: int = 12
+    max_cosines: tuple[float, ...] = (0.4, 0.6, 1.1)
 
-def _candidates(pairs: Sequence[InducedPair], sides: tuple[AlignedSide, AlignedSide]) -> list[int]:
-    """Return the rows of mutual pairs of content words that are not spelled alike, most confident first."""
-    src, tgt = sides
-    order = tgt.frequent(len(tgt.space))
-    targets = {tgt.space.words[order[rank]] for rank in content_ranks(tgt)}
-    mutual = [row for row in content_ranks(src) if pairs[row].mutual and pairs[row].tgt in targets]
-    distinct = [row for row in mutual if pairs[row].src.lower() != pairs[row].tgt.lower()]
-    return sorted(distinct or mutual or range(len(pairs)), key=lambda row: -pairs[row].confidence)
+    def ranks(self, side: AlignedSide, last: int | None = None) -> list[int]:
+        """Return the ranks, from 0, of words that look like content words: the less general half of the vocabulary."""
+        names, n = side.space.words, len(side.space)
+        chosen = np.arange(self.first_rank(n), n if last is None else min(last, n))
+        found = generality(side)[chosen]
+        rows = side.frequent(n)
+        return [
+            int(rank)
+            for rank, general in zip(chosen, found <= np.median(found) if len(found) else [], strict=True)
+            if general and looks_like_content(names[rows[rank]])
+        ]
+
+    def first_rank(self, n: int) -> int:
+        """Return the rank of the first word of a vocabulary of n that is probably no function word."""
+        return min(self.function_words, n // self.small)
+
+    def examples(self, side: AlignedSide, wanted: int) -> list[str]:
+        """Return content words spread evenly over the frequent ranks, chosen independently of their translations."""
+        rows = side.frequent(len(side.space))
+        ranks = self.ranks(side, self.last_rank) or list(range(min(self.last_rank, len(rows))))
+        return [side.space.words[rows[rank]] for rank in ranks[:: max(1, len(ranks) // wanted)][:wanted]]
+
+    def pairs(
+        self, pairs: Sequence[InducedPair], sides: tuple[AlignedSide, AlignedSide], vectors: AnyFloats, wanted: int
+    ) -> list[int]:
+        """Return the rows of the pairs to draw, most confident first, words of new topics before others.
+
+        Args:
+            pairs: the pairs of all source words, most frequent first.
+            vectors: unit rows (n, d) of the source words in the common space.
+        """
+        chosen: list[int] = []
+        pool = self._candidates(pairs, sides)[: self.pool * wanted]
+        for limit in self.max_cosines:
+            for row in pool:
+                if len(chosen) == wanted:
+                    return chosen
+                if row not in chosen and (not chosen or float(np.max(vectors[chosen] @ vectors[row])) < limit):
+                    chosen.append(row)
+        return chosen
+
+    def _candidates(self, pairs: Sequence[InducedPair], sides: tuple[AlignedSide, AlignedSide]) -> list[int]:
+        """Return the rows of mutual pairs of content words that are not spelled alike, most confident first."""
+        src, tgt = sides
+        order = tgt.frequent(len(tgt.space))
+        targets = {tgt.space.words[order[rank]] for rank in self.ranks(tgt)}
+        mutual = [row for row in self.ranks(src) if pairs[row].mutual and pairs[row].tgt in targets]
+        distinct = [row for row in mutual if pairs[row].src.lower() != pairs[row].tgt.lower()]
+        return sorted(distinct or mutual or range(len(pairs)), key=lambda row: -pairs[row].confidence)

@@ -29,8 +29,6 @@ from qwp.spaces.embeddings import Side, other
 METHODS = ("nn", "csls")
 RECALL_K = 10
 RECALL_SAMPLE = 500
-CANDIDATES = 50
-"""CSLS re-ranks this many nearest keys of a query; its best key is seldom farther down."""
 
 # Inner products of the same unit rows differ by less than this between libraries, in float32.
 _ROUNDING = 1e-6
@@ -56,6 +54,8 @@ class IndexSettings:
     """Rows that are compared exactly, for each requested row."""
     least_compared: int = 300
     """Rows that are compared exactly, at least."""
+    candidates: int = 50
+    """CSLS re-ranks this many nearest keys of a query; its best key is seldom farther down."""
     query_rows: int = 8192
     """Queries in one call of FAISS, whose memory grows with them."""
 
@@ -98,6 +98,10 @@ class Index:
 
     def __len__(self) -> int:
         return len(self.vectors)
+
+    def depth(self, least: int) -> int:
+        """Return how many keys CSLS re-ranks if at least this many are needed."""
+        return max(least, self._settings.candidates)
 
     def search(self, queries: AnyFloats, k: int) -> tuple[AnyFloats, Ints]:
         """Return the approximate k nearest rows of queries (b, d), nearest first; k is clamped to n.
@@ -206,7 +210,7 @@ class ApproximateRetriever:
 
     def top_k(self, queries: Array, k: int) -> tuple[Ints, AnyFloats]:
         """Return the k best keys of queries (n, d): indices (n, k) and scores (n, k), best first."""
-        return self.rank(*self.index.search(arrays.to_numpy(queries), max(k, _depth(self.csls_k))), k)
+        return self.rank(*self.index.search(arrays.to_numpy(queries), max(k, self.index.depth(self.csls_k))), k)
 
     def rank(self, similarity: AnyFloats, candidates: Ints, k: int) -> tuple[Ints, AnyFloats]:
         """Return the k best candidates of each query: indices (n, k) and scores (n, k), best first.
@@ -253,7 +257,7 @@ class CrossIndex:
     def top_k(self, side: Side, rows: slice | Ints, k: int, csls_k: int) -> tuple[Ints, AnyFloats]:
         """Return the k best words by CSLS for rows of one side: indices (r, k) and scores (r, k), best first.
 
-        It equals `retriever(side).top_k`, but does not search again for k up to `CANDIDATES`.
+        It equals `retriever(side).top_k`, but does not search again for k up to `IndexSettings.candidates`.
         """
         ranker = self.retriever(side, "csls", csls_k)
         similarity, candidates = self._found(side, max(ranker.csls_k, k))
@@ -270,11 +274,8 @@ class CrossIndex:
 
     def _found(self, side: Side, least: int) -> tuple[AnyFloats, Ints]:
         """Return the nearest rows of the other side for all words of one side: inner products and rows, (n, c)."""
-        key = (side, _depth(least))
+        index = self._index(other(side))
+        key = (side, index.depth(least))
         if key not in self._neighbours:
-            self._neighbours[key] = self._index(other(side)).search(self._vectors[side], _depth(least))
+            self._neighbours[key] = index.search(self._vectors[side], key[1])
         return self._neighbours[key]
-
-
-def _depth(least: int) -> int:
-    return max(least, CANDIDATES)
