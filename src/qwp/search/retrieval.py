@@ -22,6 +22,7 @@ from qwp import arrays
 from qwp.arrays import Array
 from qwp.errors import InputError, at_least, one_of
 from qwp.parameters import MOST_SIZE, REFINE, param
+from qwp.search.one_pass import one_pass
 
 T = TypeVar("T")
 METHODS = ("nn", "csls", "softmax")
@@ -191,6 +192,9 @@ def cross_neighbours(src: Array, tgt: Array, *, csls_k: int = DEFAULT_CSLS_K) ->
     few_blocks = _AT_ONCE * size >= src.shape[0]
     if few_blocks and src.shape[0] * tgt.shape[0] <= _AT_ONCE * arrays.BLOCK_ELEMENTS:
         return _neighbours_at_once(src, tgt, min(csls_k, src.shape[0], tgt.shape[0]))
+    found = one_pass(src, tgt, min(csls_k, src.shape[0], tgt.shape[0]))
+    if found is not None:
+        return CrossNeighbours(*found.nearest())
     queries, keys = _csls_factors(src, tgt, csls_k)
 
     def block(rows: slice) -> tuple[Array, Array, Array, Array]:
