@@ -26,12 +26,13 @@ from qwp.results.translator import (
     lookup_coefficients,
     read_lookup,
 )
-from qwp.search import retrieval
+from qwp.search import one_pass, retrieval
 from qwp.search.spelling import Spelling
 from qwp.spaces import normalization
 from qwp.spaces.embeddings import Side
 from tests.conftest import QUICK, planted_embeddings
 from tests.problems import rotation
+from tests.tolerance import rounding
 
 VOCABULARY = Embeddings(["house", "Haus", "UNO", "water"], np.eye(4))
 
@@ -366,6 +367,21 @@ def test_the_hubs_are_the_neighbourhood_means(aligned: Alignment) -> None:
     # A neighbourhood is at most as large as a vocabulary.
     small = replace(aligned)
     assert small.lookup("tgt", 10_000) is small.lookup("tgt", len(aligned.src))
+
+
+def test_the_lookups_of_both_sides_come_from_one_product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_pass, "_SHARE", 4)
+    align(*planted_embeddings(200, noise=0.1), **QUICK).save(tmp_path / "a")
+    found = Alignment.load(tmp_path / "a", check="size")
+    reported: list[int] = []
+    found.lookup("tgt", 10, reported.append)
+    assert sum(reported) == 200
+    assert found.has_lookup("src")
+    assert Alignment.load(tmp_path / "a", check="size").has_lookup("src")
+    for side, other in (("src", "tgt"), ("tgt", "src")):
+        expected = retrieval.neighbourhood_means(found.mapped(side), found.mapped(other), 10)  # type: ignore[arg-type]
+        hubs = found.lookup(side).hubs  # type: ignore[arg-type]
+        np.testing.assert_allclose(hubs, arrays.to_numpy(expected), atol=rounding(np.float32, found.src.dim))
 
 
 def saved_alignment(folder: Path) -> Alignment:

@@ -28,6 +28,7 @@ from qwp.results.provenance import Identity, Provenance, bridge_name
 from qwp.results.saved import ALIGNMENT, SEVERAL
 from qwp.results.several import MultiAlignment
 from qwp.results.summary import content_words, quality_rows, times
+from qwp.results.translator import QUICK_PAIRS
 from qwp.spaces.embeddings import SIDES, Embeddings, name_of
 from qwp.spaces.frequency import NO_ORDER
 from qwp.spaces.io.sources import split_part
@@ -373,9 +374,6 @@ def expect_alignment(folder: Path) -> None:
 
 # --------------------------------------------------------------------------- parts of both
 
-_QUICK_PAIRS = 400_000_000
-"""Number of word pairs that are compared in a second or two. Larger lookups wait for the first translation."""
-
 
 def warn_of_subwords(alignments: Iterable[Alignment], few: int = FEW_SUBWORDS) -> None:
     """Warn if unknown words will need the file of a fastText model. few: bytes of subwords that are saved."""
@@ -392,7 +390,7 @@ def warn_of_subwords(alignments: Iterable[Alignment], few: int = FEW_SUBWORDS) -
 def _prepare_lookups(folder: Path, aligner: Aligner) -> None:
     """Save the lookups that fast translation needs beside an alignment, if computing them is quick."""
     found = Alignment.load(folder, check="size").on(aligner.device, aligner.backend)
-    if len(found.src) * len(found.tgt) <= _QUICK_PAIRS:
+    if len(found.src) * len(found.tgt) <= QUICK_PAIRS:
         for side in SIDES:
             found.lookup(side)
 

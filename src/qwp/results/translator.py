@@ -25,10 +25,14 @@ from qwp.results.sidecars import Origin
 from qwp.results.sides import AlignedSide, CommonSpace
 from qwp.search import retrieval
 from qwp.search.approximate import ApproximateRetriever, CrossIndex
+from qwp.search.one_pass import one_pass
 from qwp.search.retrieval import DEFAULT_CSLS_K, Retriever
 from qwp.search.spelling import Spelling, checked_weight
 from qwp.spaces.embeddings import SIDES, Embeddings, Side, other
 from qwp.spaces.objects import Vectors, Words, as_array, as_words
+
+QUICK_PAIRS = 400_000_000
+"""Number of word pairs that are compared in a second or two. Larger lookups wait for the first translation."""
 
 
 @dataclass(frozen=True)
@@ -353,16 +357,26 @@ class Translator:
 
         callback: gets the numbers of words that are done while it is computed.
         """
-        found = self._known_lookup(side, csls_k)
-        if found is None:
+        if self._known_lookup(side, csls_k) is None:
             k = self._clamped(csls_k)
-            means = retrieval.neighbourhood_means(self.space.mapped(side), self.space.mapped(other(side)), k, callback)
-            aligned, dtype = self.space.side(side), self.space.dtype
-            found = Lookup(aligned, arrays.to_numpy(means), lookup_coefficients(aligned, dtype), k)
-            if self._origin is not None:
-                write_lookup(self._origin, side, found)
-            self._lookups[side, k] = found
-        return found
+            for each, means in self._neighbourhood_means(side, k, callback).items():
+                aligned = self.space.side(each)
+                found = Lookup(aligned, arrays.to_numpy(means), lookup_coefficients(aligned, self.space.dtype), k)
+                if self._origin is not None:
+                    write_lookup(self._origin, each, found)
+                self._lookups[each, k] = found
+        return self._lookups[side, self._clamped(csls_k)]
+
+    def _neighbourhood_means(self, side: Side, k: int, callback: Callable[[int], None] | None) -> dict[Side, Array]:
+        """Return the neighbourhood means of one language, or of both where the other ones cost hardly anything."""
+        src, tgt = (self.space.mapped(each) for each in SIDES)
+        n, own = src.shape[0], self.space.mapped(side)
+        if self._known_lookup(other(side), k) is None and n * tgt.shape[0] <= QUICK_PAIRS:
+            share = own.shape[0] / n
+            both = one_pass(src, tgt, k, None if callback is None else lambda done: callback(round(done * share)))
+            if both is not None:
+                return {"src": both.src_means, "tgt": both.tgt_means}
+        return {side: retrieval.neighbourhood_means(own, self.space.mapped(other(side)), k, callback)}
 
     def has_lookup(self, side: Side, csls_k: int) -> bool:
         """Whether the lookup of one language is in memory or in a sidecar."""
