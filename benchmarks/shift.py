@@ -26,7 +26,7 @@ from benchmarks.data import bench_file
 from benchmarks.records import markdown
 from qwp import Embeddings
 from qwp.shifts.compare import StableFit
-from qwp.shifts.significance import NoiseModel, NullDistribution, adjusted, covariates, fisher
+from qwp.shifts.significance import NoiseModel, SignificanceTest, adjusted, covariates, fisher
 
 Floats = npt.NDArray[np.float32]
 FDR = 0.05
@@ -127,7 +127,7 @@ def _plain(planted: Planted) -> tuple[Counts, Counts]:
     displaced = fisher(fitted.cosines)
     z = NoiseModel().expectation(displaced, noise, fitted.stable).z(displaced, noise)
     by_cosine = np.argsort(fitted.cosines)[: len(planted.rows)]
-    tested = np.flatnonzero(adjusted(NullDistribution().by_sign_flips(z)) <= FDR)
+    tested = np.flatnonzero(adjusted(SignificanceTest().by_sign_flips(z)) <= FDR)
     first, second = ({planted.then.words[i] for i in rows.tolist()} for rows in (by_cosine, tested))
     return _counts(first, planted), _counts(second, planted)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from qwp.cli.data import _Progress
+from qwp.cli.data import _DownloadProgress
 from qwp.downloads.catalogue import item
 from tests.cli.conftest import Problem, leftovers, qwp
 from tests.downloads.conftest import FILES, WORDS, expected
@@ -139,7 +139,7 @@ def test_an_interrupted_download_continues(server: Served, folder: Path, number:
 
 def test_lines_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     times = iter([0.0, 1.0, 20.0, 21.0])
-    with _Progress(item("en"), clock=lambda: next(times)) as shown:
+    with _DownloadProgress(item("en"), clock=lambda: next(times)) as shown:
         for entries in (1000, 2000, 5000, 6000):
             shown.listener.progress(entries, 9000, entries * 100)
     assert capsys.readouterr().err == "en: 5,000 of 9,000 words, 0.5 MB (200 words/s, 20.0 s left)\n"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from qwp.experiments.cells import pack, packed_ranks
-from qwp.experiments.plan import ExperimentPlan, PlannedTable, Slot
+from qwp.experiments.run import ExperimentPlan, PlannedTable, Slot
 from qwp.judging.evaluation import QueryRanks
 
 SIZES = [200, 500]

@@ -10,8 +10,8 @@ import pytest
 from qwp.errors import InputError
 from qwp.experiments.formats import FORMATS, as_file, format_of, latex, markdown, read_report
 from qwp.experiments.html_page import page
-from qwp.experiments.plan import ExperimentPlan
 from qwp.experiments.report import make_report
+from qwp.experiments.run import ExperimentPlan
 from tests.experiments.records import RECORDS, SIZES, known_answers, planned, sizes_plan
 
 

@@ -12,7 +12,7 @@ from qwp.errors import InputError
 from qwp.experiments.config import read_experiment
 from qwp.experiments.data import Data
 from qwp.experiments.jobs import JobDevice, Queue, cpu_devices, failure, gpu_devices, local_devices
-from qwp.experiments.plan import ExperimentPlan, make_plan
+from qwp.experiments.run import ExperimentPlan, make_plan
 
 
 def test_a_failure_has_a_short_message() -> None:

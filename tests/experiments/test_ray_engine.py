@@ -22,9 +22,8 @@ from qwp.experiments.cells import Cell
 from qwp.experiments.config import read_experiment
 from qwp.experiments.data import Contents, Data, DirectionFiles
 from qwp.experiments.jobs import JobDevice, JobOutcome, JobRecord
-from qwp.experiments.plan import make_plan
 from qwp.experiments.ray_engine import RayEngine, cluster_share
-from qwp.experiments.run import RecordStore, run
+from qwp.experiments.run import RecordStore, make_plan, run
 from tests.experiments.test_cells import OPTIONS
 from tests.experiments.test_run import Inline, fitted, lasting
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from qwp.experiments.plan import ExperimentPlan
 from qwp.experiments.report import (
     Entry,
     about_claims,
@@ -18,6 +17,7 @@ from qwp.experiments.report import (
     score_text,
     time_rows,
 )
+from qwp.experiments.run import ExperimentPlan
 from tests.experiments.records import RECORDS, done, known_answers, planned, sizes_plan
 
 

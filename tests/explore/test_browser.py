@@ -19,8 +19,8 @@ from qwp.explore.session import Session
 from qwp.explore.workspace import Workspace
 from qwp.spaces.demo import load_demo
 from qwp.spaces.lexicon import Lexicon
-from tests.explore.test_items import with_items
 from tests.explore.test_session import until
+from tests.explore.test_workspace import with_items
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 BROWSER = os.environ.get("QWP_BROWSER") or next(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from qwp.shifts.significance import NoiseModel, NullDistribution, adjusted, covariates, fisher
+from qwp.shifts.significance import NoiseModel, SignificanceTest, adjusted, covariates, fisher
 
 
 def noise(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -42,7 +42,7 @@ def test_the_longer_vector_counts() -> None:
 def test_p_is_uniform_by_sign_flips_and_by_exchange() -> None:
     rng = np.random.default_rng(1)
     z, control = rng.standard_normal((2, 5000))
-    for p in (NullDistribution().by_sign_flips(z), NullDistribution().by_exchange(z, control)):
+    for p in (SignificanceTest().by_sign_flips(z), SignificanceTest().by_exchange(z, control)):
         for level in (0.001, 0.01, 0.1, 0.5):
             assert np.mean(p <= level) == pytest.approx(level, abs=3.5 * (level / 5000) ** 0.5 + 0.02 * level)
         assert p.min() > 1e-6
@@ -52,7 +52,7 @@ def test_words_that_moved_do_not_mask_each_other() -> None:
     rng = np.random.default_rng(2)
     z = rng.standard_normal(5000)
     z[:500] += 8
-    p = NullDistribution().by_sign_flips(z)
+    p = SignificanceTest().by_sign_flips(z)
     q = adjusted(p)
     assert (q[:500] <= 0.05).mean() > 0.95
     assert (q[500:] <= 0.05).mean() < 0.02
@@ -61,24 +61,24 @@ def test_words_that_moved_do_not_mask_each_other() -> None:
 def test_one_word_far_out_is_found_among_thousands() -> None:
     rng = np.random.default_rng(3)
     z = np.append(rng.standard_normal(5000), 12.0)
-    assert adjusted(NullDistribution().by_sign_flips(z))[-1] < 0.01
-    assert (adjusted(NullDistribution().by_sign_flips(z[:-1])) <= 0.05).sum() == 0
+    assert adjusted(SignificanceTest().by_sign_flips(z))[-1] < 0.01
+    assert (adjusted(SignificanceTest().by_sign_flips(z[:-1])) <= 0.05).sum() == 0
 
 
 def test_the_tail_fits_its_sample_and_is_never_lighter_than_exponential() -> None:
     rng = np.random.default_rng(4)
-    shape, scale = NullDistribution().pareto(scipy.stats.genpareto.rvs(0.3, scale=2.0, size=20_000, random_state=rng))
+    shape, scale = SignificanceTest().pareto(scipy.stats.genpareto.rvs(0.3, scale=2.0, size=20_000, random_state=rng))
     assert shape == pytest.approx(0.3, abs=0.05)
     assert scale == pytest.approx(2.0, rel=0.1)
-    assert NullDistribution().pareto(rng.random(1000))[0] == 0.0
-    assert NullDistribution().pareto(np.zeros(50)) == (0.0, 0.25)
+    assert SignificanceTest().pareto(rng.random(1000))[0] == 0.0
+    assert SignificanceTest().pareto(np.zeros(50)) == (0.0, 0.25)
 
 
 def test_few_words_have_ranks_for_p() -> None:
     z = np.array([-3.0, -2.0, -1.0, 0.5, 2.5])
     # Mirrored, 1, 2 and 3 are the upper half of the null: one of six values is at least 2.5.
-    assert NullDistribution().by_sign_flips(z)[-1] == pytest.approx(2 / 7)
-    assert NullDistribution().by_exchange(np.array([9.0]), np.array([1.0, 2.0]))[0] == pytest.approx(1 / 3)
+    assert SignificanceTest().by_sign_flips(z)[-1] == pytest.approx(2 / 7)
+    assert SignificanceTest().by_exchange(np.array([9.0]), np.array([1.0, 2.0]))[0] == pytest.approx(1 / 3)
 
 
 def test_adjusted_is_benjamini_hochberg() -> None:

@@ -191,7 +191,7 @@ def _download(request: DataOptions) -> dict[str, Any]:
 def _fetched(each: Item, request: DataOptions) -> LocalFile:
     done = None if request.force else find_local(each, request.folder, request.max_vocab, terminal.note)
     if done is None:
-        with _Progress(each) as shown:
+        with _DownloadProgress(each) as shown:
             if request.files is not None:
                 done = import_file(
                     each, request.folder, request.files, max_words=request.max_vocab, listener=shown.listener
@@ -214,7 +214,7 @@ def _unit(each: Item) -> str:
     return "pairs" if each.source.kind == PAIRS else "words"
 
 
-class _Progress:
+class _DownloadProgress:
     """Progress of a download: a bar on a terminal, a line every few seconds elsewhere; nothing for a dictionary."""
 
     def __init__(self, each: Item, clock: Callable[[], float] = time.monotonic) -> None:
@@ -226,7 +226,7 @@ class _Progress:
         self._last_line = 0.0
         self.listener = Listener(lambda text: terminal.note(text), self._progress)
 
-    def __enter__(self) -> _Progress:
+    def __enter__(self) -> _DownloadProgress:
         if not self._bar.disable:
             self._bar.start()
         return self

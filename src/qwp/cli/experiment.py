@@ -19,9 +19,8 @@ from qwp.experiments.config import CONFIGS, RETRIEVALS, SHIPPED, read_experiment
 from qwp.experiments.data import Data
 from qwp.experiments.engines import LOCAL, EngineChoice
 from qwp.experiments.formats import FORMATS, HTML, format_of
-from qwp.experiments.plan import ExperimentPlan, last_plan, make_plan
 from qwp.experiments.report import as_json, make_report
-from qwp.experiments.run import RecordStore, RunProgress, Summary, plan_file, run
+from qwp.experiments.run import ExperimentPlan, RecordStore, RunProgress, Summary, last_plan, make_plan, plan_file, run
 from qwp.showing import terminal
 from qwp.spaces.io.files import atomic_write, check_folder
 

@@ -15,8 +15,7 @@ import typer
 from qwp.cli import console, options
 from qwp.cli.options import GoldReading, complete_results, count, option
 from qwp.errors import InputError
-from qwp.explore.items import Items
-from qwp.explore.workspace import MAX_WORDS, Workspace
+from qwp.explore.workspace import MAX_WORDS, Items, Workspace
 from qwp.showing import terminal
 from qwp.spaces.embeddings import Side
 from qwp.spaces.lexicon import Lexicon

@@ -13,7 +13,7 @@ from qwp import arrays
 from qwp.arrays import Floats, Stream
 from qwp.experiments.cells import DONE, unpacked_ranks
 from qwp.experiments.jobs import JobRecord
-from qwp.experiments.plan import PlannedTable, Slot
+from qwp.experiments.run import PlannedTable, Slot
 from qwp.judging.evaluation import bootstrap_counts
 
 Name = TypeVar("Name", bound=Hashable)

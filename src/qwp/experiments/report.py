@@ -15,7 +15,7 @@ from qwp.experiments.claims import DOES_NOT, HOLDS, UNDECIDED, ClaimOutcome, out
 from qwp.experiments.jobs import JobRecord
 from qwp.experiments.measured import SIZE, Bootstrap, Condition, GridPoint, Mark, MeasuredTables, marks, mean, point_key
 from qwp.experiments.paper import AVERAGE, PublishedTable, published
-from qwp.experiments.plan import ExperimentPlan, PlannedTable
+from qwp.experiments.run import ExperimentPlan, PlannedTable
 
 
 @dataclass(frozen=True)

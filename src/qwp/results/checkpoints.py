@@ -19,6 +19,7 @@ from qwp.results import saved, schema
 from qwp.results.provenance import IDENTITY, Identity
 from qwp.results.schema import Anything, Flag, Int, ListOf, MapOf, Number, Optional, Record, Text
 from qwp.spaces.io import locks
+from qwp.spaces.io.arguments import parse_json
 from qwp.spaces.io.files import atomic_write
 from qwp.stages.stage import State
 
@@ -123,7 +124,7 @@ class Checkpoint:
             text = metadata["about"]
             if metadata.get("sha256") != schema.tensors_digest(text, tensors):
                 raise self._damaged("its content does not have its hash")
-            about = schema.parse(text.encode("utf-8", "surrogatepass"))
+            about = parse_json(text.encode("utf-8", "surrogatepass"))
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             if isinstance(error, InputError):
                 raise

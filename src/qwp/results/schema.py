@@ -19,54 +19,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from qwp.errors import InputError
+from qwp.spaces.io.arguments import parse_json
 
 MOST_BYTES = 256 << 20
 """No index is nearly as large; reading such a file would only fill the memory."""
-MOST_DEPTH = 64
-"""Levels of nested lists and objects."""
-_MOST_DIGITS = 20  # of an integer: 64 bits and a sign
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 
 
 # --------------------------------------------------------------------------- reading and hashing
-
-
-def parse(data: bytes) -> Any:
-    """Parse JSON in UTF-8. A ValueError for invalid JSON, repeated names, deep nesting and very long integers."""
-    try:
-        value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_int=_whole)
-    except RecursionError:
-        raise ValueError(f"it is nested more than {MOST_DEPTH} deep") from None
-    level, depth = [value], 0
-    while level:
-        if depth > MOST_DEPTH:
-            raise ValueError(f"it is nested more than {MOST_DEPTH} deep")
-        level = [inner for outer in level for inner in _inside(outer)]
-        depth += 1
-    return value
-
-
-def _inside(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {_SHORT.repr(repeated)} occurs more than once")
-    return found
-
-
-def _whole(text: str) -> int:
-    if len(text) > _MOST_DIGITS:
-        raise ValueError(f"a number has {len(text)} digits")
-    return int(text)
 
 
 def read_object(path: Path, remedy: str, most: int = MOST_BYTES) -> dict[str, Any]:
@@ -81,7 +43,7 @@ def read_object(path: Path, remedy: str, most: int = MOST_BYTES) -> dict[str, An
     if len(data) > most:
         raise InputError(f"{path} is larger than {most >> 20} MiB, which no index is: {remedy}")
     try:
-        value = parse(data)
+        value = parse_json(data)
     except ValueError as error:  # UnicodeDecodeError and JSONDecodeError are
         raise InputError(f"{path} is damaged ({error}): {remedy}") from error
     if not isinstance(value, dict):
@@ -219,7 +181,7 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Anything:
-    """Any JSON value; `parse` has bounded its size and depth."""
+    """Any JSON value; `parse_json` has bounded its size and depth."""
 
     def problem(self, value: Any, where: str) -> str | None:
         """Return None."""

@@ -14,7 +14,7 @@ from qwp import arrays
 from qwp.arrays import AnyFloats, Bools, Floats, Ints
 from qwp.errors import InputError, one_of, whole
 from qwp.maps.procrustes import polar, procrustes
-from qwp.shifts.significance import Expectation, NoiseModel, NullDistribution, adjusted, covariates, fisher
+from qwp.shifts.significance import Expectation, NoiseModel, SignificanceTest, adjusted, covariates, fisher
 from qwp.showing import html
 from qwp.spaces import frequency
 from qwp.spaces.embeddings import Embeddings, disambiguated
@@ -352,7 +352,7 @@ def shift(
     one_of(MEASURES, measure=measure)
     one_of(frequency.ORDERS, order=order)
     pair = _common_words((then, now), ("then", "now"), order)
-    settings, null = StableFit(), NullDistribution()
+    settings, null = StableFit(), SignificanceTest()
     fitted = settings.fit(pair.x, pair.y, pair.covariates)
     displaced = _displacements(fitted, measure)
     if control is None:

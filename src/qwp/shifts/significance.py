@@ -126,7 +126,7 @@ def _design(covariates: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class NullDistribution:
+class SignificanceTest:
     """p-values from a null sample, whose tail is a generalised Pareto distribution.
 
     Attributes:

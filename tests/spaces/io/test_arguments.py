@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from qwp.errors import InputError
-from qwp.spaces.io.arguments import UTF8, as_choice, as_count, as_dtype, as_encoding, as_path, read_toml
+from qwp.spaces.io.arguments import UTF8, as_choice, as_count, as_dtype, as_encoding, as_path, parse_json, read_toml
 
 # --------------------------------------------------------------------------- arguments
 
@@ -101,3 +101,32 @@ def test_invalid_settings_files_are_refused(tmp_path: Path, content: bytes, mess
 def test_a_missing_settings_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.toml cannot be read \(No such file"):
         read_toml(tmp_path / "none.toml", like="")
+
+
+# --------------------------------------------------------------------------- JSON
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "Expecting value"),
+        (b"{", "Expecting property name"),
+        (b"\xff", "can't decode"),
+        (b"\xef\xbb\xbf{}", "BOM"),
+        (b'{"a": 1, "b": 2, "a": 3}', "the name 'a' occurs more than once"),
+        (b"9" * 21, "a number has 21 digits"),
+        (b"-" + b"9" * 5000, "a number has 5001 digits"),
+        (b"[" * 70 + b"]" * 70, "nested more than 64 deep"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested more than 64 deep"),
+        (b'{"a":' * 100_000, "nested more than 64 deep"),
+    ],
+)
+def test_invalid_json_is_a_value_error(text: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_json(text)
+
+
+def test_greatest_depth() -> None:
+    assert parse_json(b"[[{}]]", most_depth=3) == [[{}]]
+    with pytest.raises(ValueError, match="nested more than 2 deep"):
+        parse_json(b"[[[0]]]", most_depth=2)

@@ -1,8 +1,9 @@
-"""Checks of arguments before any file is opened, and settings files in TOML."""
+"""Checks of arguments before any file is opened, and untrusted settings files: TOML and JSON within bounds."""
 
 from __future__ import annotations
 
 import codecs
+import json
 import operator
 import os
 import reprlib
@@ -98,6 +99,7 @@ def text_in(encoding: str) -> str:
 
 
 _MAX_TOML_BYTES = 1 << 16
+_MAX_JSON_DIGITS = 20  # of an integer: 64 bits and a sign
 _MAX_LINE_BYTES = 5000  # the longest values are names of files
 
 
@@ -124,3 +126,42 @@ def read_toml(path: Path, *, like: str) -> dict[str, Any]:
         return tomllib.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # ValueErrors: invalid TOML, invalid UTF-8, integers of 5,000 digits
         raise InputError(f"{path} is not TOML ({error}); expected lines like: {like}") from error
+
+
+def parse_json(data: bytes, most_depth: int = 64) -> Any:
+    """Parse JSON in UTF-8. A ValueError for invalid JSON, repeated names, deep nesting and very long integers.
+
+    most_depth: levels of nested lists and objects.
+    """
+    try:
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_int=_whole)
+    except RecursionError:
+        raise ValueError(f"it is nested more than {most_depth} deep") from None
+    level, depth = [value], 0
+    while level:
+        if depth > most_depth:
+            raise ValueError(f"it is nested more than {most_depth} deep")
+        level = [inner for outer in level for inner in _inside(outer)]
+        depth += 1
+    return value
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {reprlib.repr(repeated)} occurs more than once")
+    return found
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MAX_JSON_DIGITS:
+        raise ValueError(f"a number has {len(text)} digits")
+    return int(text)

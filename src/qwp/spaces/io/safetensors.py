@@ -17,6 +17,7 @@ import numpy as np
 
 from qwp.arrays import AnyFloats
 from qwp.errors import InputError
+from qwp.spaces.io.arguments import parse_json
 from qwp.spaces.io.files import atomic_write, check_folder
 from qwp.spaces.io.numpy_files import as_numbers
 from qwp.spaces.io.reading import Reading, Rows, batch_rows, valid_rows
@@ -31,7 +32,6 @@ _KINDS = {"F16": "<f2", "BF16": "V2", "F32": "<f4", "F64": "<f8", "I8": "i1", "U
 _FLOAT = np.dtype("<f4")
 _OPENING = b'{"words": ['
 _LISTED = 5  # tensors that a message lists
-_MAX_DIGITS = 20  # digits of an integer in JSON; 64 bits have 20
 # A word in JSON has at most six characters per byte. Every file may have _FREE_BYTES for other entries.
 _BYTES_PER_WORD = 6 * (MAX_WORD_BYTES + 1)
 _FREE_BYTES = 16 << 20
@@ -163,26 +163,8 @@ def _damaged(path: Path, why: str) -> InputError:
 
 def _parse(data: bytes) -> dict[str, Any]:
     """Parse a JSON object; other JSON values give an empty one. Raise a ValueError for invalid JSON."""
-    try:
-        content = json.loads(data, object_pairs_hook=_unique, parse_int=_small_int)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    except UnicodeDecodeError:  # whose message quotes the content
-        raise ValueError("it is not UTF-8 text") from None
+    content = parse_json(data)
     return content if isinstance(content, dict) else {}
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries = dict(pairs)
-    if len(entries) < len(pairs):
-        raise ValueError("it has a name twice")
-    return entries
-
-
-def _small_int(digits: str) -> int:
-    if len(digits) > _MAX_DIGITS:
-        raise ValueError(f"it has a number of {len(digits)} digits")
-    return int(digits)
 
 
 def _read_words(path: Path, count: int) -> list[str]:
