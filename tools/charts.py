@@ -21,7 +21,7 @@ from benchmarks import coreset_study, judgement
 from benchmarks.records import FOLDER, read_records, select
 from benchmarks.run import RESULTS
 from qwp.experiments.paper import AVERAGE, published
-from qwp.showing.svg import Scale, tick_step
+from qwp.showing.svg import AxisScale, tick_step
 
 _PANEL_WIDTH, _PANEL_HEIGHT = 400, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 24, 48, 56
@@ -73,7 +73,7 @@ def ticks(low: float, high: float) -> list[float]:
     return [digit * 10.0**decade for decade in decades for digit in (1, 2, 5) if low <= digit * 10.0**decade <= high]
 
 
-def axis_ticks(axis: Scale) -> list[float]:
+def axis_ticks(axis: AxisScale) -> list[float]:
     """Return round numbers within an axis."""
     if axis.logarithmic:
         return ticks(axis.low, axis.high)
@@ -111,8 +111,8 @@ def _panel(panel: Panel, offset: int) -> Iterable[str]:
     ends = (
         (low / 1.5, high * 1.5) if panel.log else (max(0.0, low - margin) if low >= 0 else low - margin, high + margin)
     )
-    x = Scale(sizes[0] / 1.25, sizes[-1] * 1.25, _LEFT, _PANEL_WIDTH - _RIGHT, logarithmic=True)
-    y = Scale(*ends, _PANEL_HEIGHT - _BOTTOM, _TOP, panel.log)
+    x = AxisScale(sizes[0] / 1.25, sizes[-1] * 1.25, _LEFT, _PANEL_WIDTH - _RIGHT, logarithmic=True)
+    y = AxisScale(*ends, _PANEL_HEIGHT - _BOTTOM, _TOP, panel.log)
     middle, bottom = (x.start + x.stop) / 2, _PANEL_HEIGHT - _BOTTOM
     yield f'<g transform="translate({offset} 0)">'
     labelled = -math.inf
@@ -138,7 +138,7 @@ def _panel(panel: Panel, offset: int) -> Iterable[str]:
     yield "</g>"
 
 
-def _curve(line: Line, x: Scale, y: Scale) -> Iterable[str]:
+def _curve(line: Line, x: AxisScale, y: AxisScale) -> Iterable[str]:
     if line.band:
         around = [(at, high) for at, _, high in line.band] + [(at, low) for at, low, _ in reversed(line.band)]
         yield f'<polygon points="{_points(around, x, y)}" fill="{line.colour}" fill-opacity="0.15"/>'
@@ -150,7 +150,7 @@ def _curve(line: Line, x: Scale, y: Scale) -> Iterable[str]:
         yield f'<circle {place} r="4" fill="{line.colour}" stroke="#ffffff" stroke-width="1.2"/>'
 
 
-def _points(points: Iterable[Point], x: Scale, y: Scale) -> str:
+def _points(points: Iterable[Point], x: AxisScale, y: AxisScale) -> str:
     return " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in points)
 
 

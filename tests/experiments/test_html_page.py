@@ -10,14 +10,14 @@ import pytest
 
 from qwp.experiments.formats import markdown
 from qwp.experiments.html_page import CSS, SCRIPT, page
-from qwp.experiments.report import Report, make_report
+from qwp.experiments.report import ExperimentReport, make_report
 from tests.experiments.records import known_answers, planned, sizes_plan
 
 NAMES = {"s": "http://www.w3.org/2000/svg"}
 
 
 @pytest.fixture
-def report() -> Report:
+def report() -> ExperimentReport:
     found = make_report(sizes_plan(), known_answers())
     return replace(found, title="A <report> & more", missing=("no <vectors>",), failures=("en-es, qwp: no",))
 
@@ -26,7 +26,7 @@ def parsed(text: str) -> ElementTree.Element:
     return ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>"))
 
 
-def test_the_page_is_self_contained(report: Report) -> None:
+def test_the_page_is_self_contained(report: ExperimentReport) -> None:
     text = page(report)
     parsed(text)
     addresses = set(re.findall(r"https?://[^\"' )]+", text))
@@ -36,7 +36,7 @@ def test_the_page_is_self_contained(report: Report) -> None:
     assert "url(" not in text
 
 
-def test_the_page_has_the_content_of_markdown(report: Report) -> None:
+def test_the_page_has_the_content_of_markdown(report: ExperimentReport) -> None:
     text, words = page(report), "".join(parsed(page(report)).itertext())
     for line in markdown(report).splitlines():
         if line.startswith("| "):
@@ -49,7 +49,7 @@ def test_the_page_has_the_content_of_markdown(report: Report) -> None:
     assert report.citation in words
 
 
-def test_charts_are_described_and_have_tips(report: Report) -> None:
+def test_charts_are_described_and_have_tips(report: ExperimentReport) -> None:
     root = parsed(page(report))
     charts = root.findall(".//s:svg[@role='img']", NAMES)
     # Two directions and their average by size, one by time, two plans.
@@ -62,7 +62,7 @@ def test_charts_are_described_and_have_tips(report: Report) -> None:
     assert "Random, 200 points: published 36.40" in tips
 
 
-def test_cells_are_marked_by_signs_not_by_colour_alone(report: Report) -> None:
+def test_cells_are_marked_by_signs_not_by_colour_alone(report: ExperimentReport) -> None:
     cells = parsed(page(report)).findall(".//section[@id='table1']//td", NAMES)
     marks = {str(cell.get("class")): "".join(cell.itertext()) for cell in cells}
     assert "●" in marks["best"]
@@ -70,7 +70,7 @@ def test_cells_are_marked_by_signs_not_by_colour_alone(report: Report) -> None:
     assert not {"●", "○"} & set(marks["worse"])
 
 
-def test_pairs_of_languages_by_the_best_system(report: Report) -> None:
+def test_pairs_of_languages_by_the_best_system(report: ExperimentReport) -> None:
     root = parsed(page(report))
     first, second = root.findall(".//section[@id='pairs']//div[@class='choice']", NAMES)
     assert (first.get("hidden"), second.get("hidden")) == (None, "hidden")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from qwp.report import page
-from qwp.report.charts import Curve
+from qwp.report.charts import LineChart
 from qwp.report.page import Section, render
 from qwp.report.word_map import WordMap, WordPoint
 from qwp.showing.svg import text_width
@@ -72,7 +72,7 @@ def cells(page: ET.Element, name: str) -> list[list[str]]:
 
 def chart(x: Sequence[float], y: Sequence[float]) -> ET.Element:
     """Return the drawing of a curve."""
-    page = tree(page_of(curves=[Curve("Cost", "step", "cost", x, y)]))
+    page = tree(page_of(curves=[LineChart("Cost", "step", "cost", x, y)]))
     found = section(page, "curves").find(f".//{SVG}svg")
     assert found is not None
     return found
@@ -107,7 +107,7 @@ def full_page() -> str:
             ("sea", [], None, False),
             ("x", [], 0.25, None),
         ],
-        curves=[Curve("Cost", "step", "cost", [0, 1, 2], [3.0, 2.0, 1.0])],
+        curves=[LineChart("Cost", "step", "cost", [0, 1, 2], [3.0, 2.0, 1.0])],
         points=[WordPoint("sun", "src", 0.0, 0.0, 0), WordPoint("sol", "tgt", 1.0, 1.0, 0)],
         provenance={"version": "0.1.0", "config": {"k": 500, "coreset": {"kind": "lloyd"}}, "seed": 1234567},
     )

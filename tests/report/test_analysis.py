@@ -12,7 +12,7 @@ from qwp import InputError, Lexicon, evaluate
 from qwp.report.analysis import (
     GROUPS,
     JudgedWords,
-    Measured,
+    MeasuredShare,
     analyse,
     by_rank,
     hubness,
@@ -155,11 +155,11 @@ def judged(confidence: list[float], right: list[bool | None]) -> JudgedWords:
 
 
 def test_wilson_interval_of_a_published_example() -> None:
-    found = Measured.of(8, 10)  # 0.4902 to 0.9433, Brown et al. 2001
+    found = MeasuredShare.of(8, 10)  # 0.4902 to 0.9433, Brown et al. 2001
     assert (found.words, found.share) == (10, 0.8)
     assert (found.low, found.high) == pytest.approx((0.4902, 0.9433), abs=1e-4)
-    assert Measured.of(0, 5).low == 0.0
-    assert Measured.of(5, 5).high == 1.0
+    assert MeasuredShare.of(0, 5).low == 0.0
+    assert MeasuredShare.of(5, 5).high == 1.0
 
 
 def test_bins_group_words_by_confidence() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qwp.report.charts import Bars, Curve, Dot, Ranges
+from qwp.report.charts import Bars, Dot, LineChart, Ranges
 from tests.report.pages import (
     BOTTOM,
     LEFT,
@@ -71,7 +71,7 @@ def test_one_point_is_drawn_inside_the_frame() -> None:
 
 
 def test_values_that_are_not_finite_are_left_out_and_counted() -> None:
-    curve = Curve("Cost", "step", "cost", [0, 1, 2, 3], [0.0, math.nan, math.inf, 1.0])
+    curve = LineChart("Cost", "step", "cost", [0, 1, 2, 3], [0.0, math.nan, math.inf, 1.0])
     page = tree(page_of(curves=[curve]))
     svg = next(page.iter(f"{SVG}svg"))
     assert centres(svg) == [(LEFT, BOTTOM), (RIGHT, TOP)]
@@ -80,7 +80,7 @@ def test_values_that_are_not_finite_are_left_out_and_counted() -> None:
 
 @pytest.mark.parametrize("y", [[], [math.nan]])
 def test_curve_without_values_has_a_message(y: list[float]) -> None:
-    page = tree(page_of(curves=[Curve("Cost", "step", "cost", list(range(len(y))), y)]))
+    page = tree(page_of(curves=[LineChart("Cost", "step", "cost", list(range(len(y))), y)]))
     assert "No finite values to draw." in text(section(page, "curves"))
     assert not list(page.iter(f"{SVG}svg"))
 
@@ -96,7 +96,7 @@ def test_long_curve_keeps_its_line_and_thins_the_hover_targets() -> None:
 @settings(max_examples=200)
 @given(values=st.lists(st.tuples(st.floats(), st.floats()), min_size=1, max_size=8))
 def test_any_curve_stays_inside_its_frame(values: list[tuple[float, float]]) -> None:
-    page = tree(page_of(curves=[Curve("c", "x", "y", [x for x, _ in values], [y for _, y in values])]))
+    page = tree(page_of(curves=[LineChart("c", "x", "y", [x for x, _ in values], [y for _, y in values])]))
     for svg in page.iter(f"{SVG}svg"):
         assert 2 <= len(texts(svg, "tick")) <= 20
         for x, y in line_points(svg):

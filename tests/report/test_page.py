@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp.report import page
-from qwp.report.charts import Curve
+from qwp.report.charts import LineChart
 from qwp.report.word_map import WordPoint
 from qwp.showing.terminal import visible
 from tests.report.pages import NASTY, SVG, cells, full_page, page_of, section, text, texts, tree
@@ -88,7 +88,7 @@ def test_every_text_is_escaped(nasty: str) -> None:
         explanation=nasty,
         scores=[{nasty: nasty}],
         translations=[(nasty, [(nasty, 1.0)], 0.5, True)],
-        curves=[Curve(nasty, nasty, nasty, [0.0, 1.0], [0.0, 1.0])],
+        curves=[LineChart(nasty, nasty, nasty, [0.0, 1.0], [0.0, 1.0])],
         points=[WordPoint(nasty, "src", 0.0, 0.0, 0), WordPoint(nasty, "tgt", 0.0, 0.0, 0)],
         provenance={nasty: nasty, "list": [nasty]},
     )

@@ -13,7 +13,7 @@ from tests.report.pages import NASTY, SVG
 
 
 def test_a_standalone_file_has_size_colours_and_background() -> None:
-    text = svg.standalone(svg.Frame().picture(NASTY, [svg.text(1, 2, NASTY, "key", "end", rotation=-90)]))
+    text = svg.standalone(svg.PlotFrame().picture(NASTY, [svg.text(1, 2, NASTY, "key", "end", rotation=-90)]))
     root = ET.fromstring(text)
     assert root.tag == f"{SVG}svg"
     assert (root.attrib["width"], root.attrib["height"]) == ("480", "280")
@@ -59,20 +59,20 @@ def test_percent_ticks_enclose_the_highest_share() -> None:
 
 
 def test_long_labels_get_room() -> None:
-    frame = svg.Frame()
+    frame = svg.PlotFrame()
     assert frame.fitting(["0", "1"]) == frame
     assert frame.fitting(["2.5e-06"]).left > frame.left
 
 
 def test_scales_are_linear_or_logarithmic() -> None:
-    assert svg.Scale(0.0, 4.0, 10.0, 0.0)(1.0) == 7.5
-    assert svg.Scale(1.0, 100.0, 0.0, 10.0, logarithmic=True)(10.0) == pytest.approx(5.0)
-    assert svg.Scale(3.0, 3.0, 0.0, 10.0)(3.0) == 5.0
+    assert svg.AxisScale(0.0, 4.0, 10.0, 0.0)(1.0) == 7.5
+    assert svg.AxisScale(1.0, 100.0, 0.0, 10.0, logarithmic=True)(10.0) == pytest.approx(5.0)
+    assert svg.AxisScale(3.0, 3.0, 0.0, 10.0)(3.0) == 5.0
 
 
 def test_labels_that_would_overlap_are_left_out() -> None:
-    x, y = svg.Scale(0.0, 1.0, 60.0, 464.0), svg.Scale(0.0, 1.0, 234.0, 12.0)
-    parts = list(svg.Frame().axes(x, y, [(0.0, "0"), (0.01, "0.01"), (1.0, "1")], [], ("x", "y")))
+    x, y = svg.AxisScale(0.0, 1.0, 60.0, 464.0), svg.AxisScale(0.0, 1.0, 234.0, 12.0)
+    parts = list(svg.PlotFrame().axes(x, y, [(0.0, "0"), (0.01, "0.01"), (1.0, "1")], [], ("x", "y")))
     ticks = [part for part in parts if 'class="tick"' in part]
     assert [ET.fromstring(tick).text for tick in ticks] == ["0", "1"]
     assert sum('class="axis"' in part for part in parts) == 5

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from qwp.spaces.child import Job, Numbers, get_reader
+from qwp.spaces.child import Numbers, ReadingJob, get_reader
 
 
 def job(
     path: Path, kind: str, part: str | None = None, rows: int = 1000, memory: int = 1 << 30, seconds: int = 60
-) -> Job:
+) -> ReadingJob:
     """Return a job for a file. The reader closes the descriptor."""
     descriptor = os.open(path, os.O_RDONLY)
-    return Job(kind, str(path), str(path), descriptor, path.stat().st_size, part, rows, memory, seconds)
+    return ReadingJob(kind, str(path), str(path), descriptor, path.stat().st_size, part, rows, memory, seconds)
 
 
 def items(path: Path, kind: str, part: str | None = None, rows: int = 1000) -> tuple[list[str | None] | None, Numbers]:

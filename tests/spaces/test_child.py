@@ -12,18 +12,18 @@ import pytest
 
 from qwp.errors import InputError
 from qwp.spaces import child
-from qwp.spaces.child import HEAD, Head, Items, Job
+from qwp.spaces.child import HEAD, Head, Items, ReadingJob
 
 # --------------------------------------------------------------------------- the process
 
-JOB = Job("parquet", "x", "x", 0, 1, None, 10, 1 << 28, 2)
+JOB = ReadingJob("parquet", "x", "x", 0, 1, None, 10, 1 << 28, 2)
 
 
 def said(error: BaseException | None) -> tuple[list[bytes], bytes]:
     """Return the kinds of frames of a reader that raises an error after one row, and the text of the last frame."""
     parts: list[bytes] = []
 
-    def read(job: Job) -> tuple[int, Iterator[Items]]:
+    def read(job: ReadingJob) -> tuple[int, Iterator[Items]]:
         def batches() -> Iterator[Items]:
             yield ["a"], np.zeros((1, 2), "f4")
             if error is not None:
@@ -58,8 +58,8 @@ def test_nothing_is_sent_after_the_parent_has_ended() -> None:
 LIMITED = """
 import sys
 from qwp.spaces import child
-from qwp.spaces.child import Job
-child.limit(Job("x", "x", "x", 0, 1, None, 1, 1 << 26, 1))
+from qwp.spaces.child import ReadingJob
+child.limit(ReadingJob("x", "x", "x", 0, 1, None, 1, 1 << 26, 1))
 if sys.argv[1] == "memory":
     try:
         bytearray(1 << 28)

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from qwp.showing.svg import Scale
+from qwp.showing.svg import AxisScale
 from tools import charts
 from tools.charts import Line, Panel, draw, ticks
 
@@ -42,8 +42,8 @@ def test_a_panel_has_its_curves_inside_the_frame(log: bool) -> None:
 
 def test_ticks_are_round_numbers() -> None:
     assert ticks(3, 60) == [5, 10, 20, 50]
-    assert charts.axis_ticks(Scale(0.0, 0.7, 0, 100)) == pytest.approx([0.0, 0.2, 0.4, 0.6])
-    assert charts.axis_ticks(Scale(12.0, 30.0, 0, 100)) == pytest.approx([15, 20, 25, 30])
+    assert charts.axis_ticks(AxisScale(0.0, 0.7, 0, 100)) == pytest.approx([0.0, 0.2, 0.4, 0.6])
+    assert charts.axis_ticks(AxisScale(12.0, 30.0, 0, 100)) == pytest.approx([15, 20, 25, 30])
 
 
 @pytest.mark.parametrize(

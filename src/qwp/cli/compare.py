@@ -19,7 +19,7 @@ _LISTED = 10
 
 
 @dataclass(frozen=True)
-class Items:
+class ComparisonOptions:
     """Options that say which items to compare."""
 
     pairs: Path | None = option("Pairs of an id of A and an id of B, one a line. (default: the ids in common)")
@@ -31,7 +31,7 @@ class Items:
 def command(
     first: Annotated[Path, typer.Argument(metavar="A", help="Vectors: a file, table or collection.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Vectors of the same items.")],
-    items: Items,
+    items: ComparisonOptions,
     output: Output,
 ) -> None:
     """Tell whether one embedding model made the vectors of A and B, and which items moved most.

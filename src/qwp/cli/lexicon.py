@@ -176,7 +176,7 @@ def _show(pairs: Sequence[InducedPair], columns: Sequence[str]) -> None:
     console.table(columns, rows)
 
 
-def _remark(about: dict[str, Any], recall: options.Recall | None) -> None:
+def _remark(about: dict[str, Any], recall: options.MeasuredRecall | None) -> None:
     if recall:
         terminal.note(str(recall))
     if about["pinned"]:

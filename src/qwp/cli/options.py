@@ -411,7 +411,7 @@ def load_space(path: Path, **reading: Any) -> tuple[Embeddings, list[str]]:
 
 
 @dataclass(frozen=True)
-class Recall:
+class MeasuredRecall:
     """Recall of an approximate search, from 0 to 1, and the number of words it was measured on."""
 
     value: float
@@ -421,10 +421,10 @@ class Recall:
         return f"approximate search: recall@{RECALL_K} {self.value:.2f}, measured on {self.words:,} words"
 
 
-def lowest_recall(alignment: Alignment, *sides: Side) -> Recall:
+def lowest_recall(alignment: Alignment, *sides: Side) -> MeasuredRecall:
     """Return the recall of the approximate search for the words of a side; the lowest of several sides."""
     value, side = min((alignment.approximate_recall(side), side) for side in sides)
-    return Recall(value, min(RECALL_SAMPLE, len(getattr(alignment, side))))
+    return MeasuredRecall(value, min(RECALL_SAMPLE, len(getattr(alignment, side))))
 
 
 def load_alignment(folder: Path, *, check: str = "content") -> Alignment:

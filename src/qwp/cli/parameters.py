@@ -47,7 +47,7 @@ _WORDS_FILE = "{} with the suffix .words.txt, if it exists"
 
 
 @dataclass(frozen=True)
-class Flag:
+class CommandFlag:
     """One flag of `qwp align`. by_method: the parameter of each method that has it; empty for `CommandSettings`."""
 
     parameter: Parameter
@@ -127,24 +127,24 @@ class CommandSettings(Settings):
     tgt_words: str | None = param(None, _WORDS.format("TGT"), READ, range="a file", decided=_WORDS_FILE.format("TGT"))
 
 
-def flags_of(methods: Mapping[str, type[Aligner]]) -> dict[str, Flag]:
+def flags_of(methods: Mapping[str, type[Aligner]]) -> dict[str, CommandFlag]:
     """Return the flags of the methods. The first method with a parameter decides its type and default."""
-    found: dict[str, Flag] = {}
+    found: dict[str, CommandFlag] = {}
     for method, aligner in methods.items():
         for name, own in aligner.parameters().items():
-            first = found.get(name, Flag(own))
+            first = found.get(name, CommandFlag(own))
             if first.parameter.type is not own.type:
                 raise TypeError(
                     f"{name} is {first.parameter.type.__name__} in {next(iter(first.by_method))} and "
                     f"{own.type.__name__} in {method}: rename one of them"
                 )
-            found[name] = Flag(first.parameter, {**first.by_method, method: own})
+            found[name] = CommandFlag(first.parameter, {**first.by_method, method: own})
     return found
 
 
-COMMAND_FLAGS = {name: Flag(parameter) for name, parameter in parameters(CommandSettings()).items()}
+COMMAND_FLAGS = {name: CommandFlag(parameter) for name, parameter in parameters(CommandSettings()).items()}
 METHOD_FLAGS = flags_of(METHODS)
-FLAGS: dict[str, Flag] = {**COMMAND_FLAGS, **METHOD_FLAGS}
+FLAGS: dict[str, CommandFlag] = {**COMMAND_FLAGS, **METHOD_FLAGS}
 
 
 # In the order of the stages of a run.
@@ -164,7 +164,7 @@ def flag_signature() -> list[inspect.Parameter]:
     ]
 
 
-def _option(flag: Flag) -> Any:
+def _option(flag: CommandFlag) -> Any:
     text = flag.flag
     if flag.parameter.type is bool:
         text += f"/--no-{text.removeprefix('--')}"
@@ -184,7 +184,7 @@ def brief_help() -> dict[str, str]:
     return {name: f"{own.declared.help} (default: {own.shown_default})" for name, own in shown.items()}
 
 
-def _metavar(flag: Flag) -> str:
+def _metavar(flag: CommandFlag) -> str:
     """Return the metavar: none for a switch, a letter for a number, a few choices, or NAME."""
     kinds = {bool: "", int: "N", float: "X"}
     choices = "|".join(flag.parameter.declared.choices or ())
@@ -192,7 +192,7 @@ def _metavar(flag: Flag) -> str:
     return METAVARS.get(flag.name) or kinds.get(flag.parameter.type, usual)
 
 
-def _completer(flag: Flag) -> Completer | None:
+def _completer(flag: CommandFlag) -> Completer | None:
     """Return the completer: the choices of all methods that have the flag."""
     if flag.name in _COMPLETED:
         return _COMPLETED[flag.name]
@@ -201,7 +201,7 @@ def _completer(flag: Flag) -> Completer | None:
     return among(choices) if choices else None
 
 
-def defaults_of(flag: Flag, all_methods: Iterable[str] = tuple(METHODS)) -> str:
+def defaults_of(flag: CommandFlag, all_methods: Iterable[str] = tuple(METHODS)) -> str:
     """Return the default, the methods with another default, and the methods that have the parameter if not all do."""
     has = list(flag.by_method)
     lacks = [method for method in all_methods if method not in has]
@@ -243,7 +243,7 @@ def popped(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: values.pop(name, FLAGS[name].parameter.default) for name in names}
 
 
-def check_options(method: str, names: Iterable[str], flags: Mapping[str, Flag] = FLAGS) -> None:
+def check_options(method: str, names: Iterable[str], flags: Mapping[str, CommandFlag] = FLAGS) -> None:
     """Refuse settings of other methods."""
     strange = [flags[name] for name in names if method not in flags[name].by_method]
     if strange:

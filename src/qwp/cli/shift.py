@@ -38,7 +38,7 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ShiftOptions:
     """Options that say how to compare the two spaces."""
 
     measure: str = option(
@@ -58,7 +58,7 @@ def command(
     then: Annotated[Path, typer.Argument(metavar="A", help="Vectors of the earlier text.")],
     now: Annotated[Path, typer.Argument(metavar="B", help="Vectors of the later text, in the same language.")],
     ranking: Ranking,
-    comparison: Comparison,
+    comparison: ShiftOptions,
     reading: HeadReading,
     output: Output,
 ) -> None:

@@ -20,8 +20,8 @@ from qwp.experiments.report import (
     TIME_HEAD,
     TIMES_TITLE,
     Entry,
+    ExperimentReport,
     PlanPicture,
-    Report,
     Row,
     TableView,
     about_claims,
@@ -35,7 +35,7 @@ from qwp.experiments.report import (
 _DIGITS = 4
 
 
-def as_file(report: Report) -> str:
+def as_file(report: ExperimentReport) -> str:
     """Return the report as JSON with a line for each row of a table."""
     content = _rounded(asdict(replace(report, missing=())))
     for view in content["views"]:
@@ -44,7 +44,7 @@ def as_file(report: Report) -> str:
     return _lines(content) + "\n"
 
 
-def read_report(path: Path) -> Report:
+def read_report(path: Path) -> ExperimentReport:
     """Read the JSON file of a report."""
     try:
         content = json.loads(path.read_bytes())
@@ -56,7 +56,7 @@ def read_report(path: Path) -> Report:
             "claims": tuple(ClaimOutcome(**each) for each in content["claims"]),
             "plans": tuple(PlanPicture(**_tuples(each)) for each in content["plans"]),
         }
-        return Report(**{**_tuples(content), **several})
+        return ExperimentReport(**{**_tuples(content), **several})
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{path} is not a report ({error}); expected one that `qwp experiment report --format json` wrote"
@@ -110,7 +110,7 @@ _SPECIAL = {
 }
 
 
-def latex(report: Report) -> str:
+def latex(report: ExperimentReport) -> str:
     """Return all tables, laid out as in the paper. They need the packages booktabs and multirow."""
     head = f"% {report.title}\n% \\usepackage{{booktabs}} \\usepackage{{multirow}}"
     parts = [head, *(_latex_table(view) for view in report.views)]
@@ -203,13 +203,13 @@ def _tex(text: str) -> str:
     return "".join(_SPECIAL.get(letter, letter) for letter in text)
 
 
-def markdown(report: Report) -> str:
+def markdown(report: ExperimentReport) -> str:
     """Return the report as Markdown."""
     parts = [f"# {report.title}", *sections(report)]
     return "\n\n".join(parts) + "\n"
 
 
-def sections(report: Report) -> list[str]:
+def sections(report: ExperimentReport) -> list[str]:
     """Return the report as Markdown without its title: tables, claims, times and remarks."""
     parts: list[str] = []
     for view in report.views:
@@ -252,7 +252,7 @@ def _entry(entry: Entry) -> str:
 
 
 MARKDOWN, LATEX, HTML, JSON = "markdown", "latex", "html", "json"
-FORMATS: dict[str, Callable[[Report], str]] = {MARKDOWN: markdown, LATEX: latex, HTML: page, JSON: as_file}
+FORMATS: dict[str, Callable[[ExperimentReport], str]] = {MARKDOWN: markdown, LATEX: latex, HTML: page, JSON: as_file}
 _SUFFIXES = {".tex": LATEX, ".html": HTML, ".htm": HTML, ".json": JSON}
 
 

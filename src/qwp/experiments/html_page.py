@@ -20,8 +20,8 @@ from qwp.experiments.report import (
     CLAIMS_TITLE,
     TIME_HEAD,
     Entry,
+    ExperimentReport,
     PlanPicture,
-    Report,
     Row,
     TableView,
     about_claims,
@@ -128,7 +128,7 @@ document.querySelectorAll('.chooser').forEach(box => {
 _SIGNS = {HOLDS: ("yes", "✓"), DOES_NOT: ("no", "✗")}
 
 
-def page(report: Report) -> str:
+def page(report: ExperimentReport) -> str:
     """Return the whole page."""
     done, wanted = (sum(getattr(view, name) for view in report.views) for name in ("done", "wanted"))
     filled = f"{done} of {wanted} cells are computed. qwp {__version__}."
@@ -146,7 +146,7 @@ def page(report: Report) -> str:
     return html.page(report.title, join(header, _contents(report), main, tip), css=CSS, script=SCRIPT)
 
 
-def _contents(report: Report) -> Markup:
+def _contents(report: ExperimentReport) -> Markup:
     links = [(view.name, view.title) for view in report.views]
     links += [("claims", CLAIMS_TITLE)] * bool(report.claims) + [("times", "Time and score")] * _timed(report)
     links += [
@@ -262,7 +262,7 @@ def _spoken(line: PlotLine) -> str:
 # --------------------------------------------------------------------------- claims
 
 
-def _claims(report: Report) -> Markup:
+def _claims(report: ExperimentReport) -> Markup:
     if not report.claims:
         return Markup()
     claims = element("ul", *map(_claim, report.claims), class_="claims")
@@ -285,11 +285,11 @@ def _claim(claim: ClaimOutcome) -> Markup:
 # --------------------------------------------------------------------------- time and score
 
 
-def _timed(report: Report) -> bool:
+def _timed(report: ExperimentReport) -> bool:
     return bool(time_rows(report))
 
 
-def _times(report: Report) -> Markup:
+def _times(report: ExperimentReport) -> Markup:
     if not _timed(report):
         return Markup()
     rows = [
@@ -330,7 +330,7 @@ def _time_chart(view: TableView) -> Markup:
 # --------------------------------------------------------------------------- pairs of languages
 
 
-def _pairs(report: Report) -> Markup:
+def _pairs(report: ExperimentReport) -> Markup:
     tables = [_pair_tables(view) for view in report.views]
     if not any(tables):
         return Markup()
@@ -439,7 +439,7 @@ def _plan(picture: PlanPicture) -> Markup:
 # --------------------------------------------------------------------------- remarks
 
 
-def _remarks(report: Report) -> Markup:
+def _remarks(report: ExperimentReport) -> Markup:
     parts = []
     for title, texts in (("Failed", report.failures), ("Missing", report.missing)):
         if texts:

@@ -14,7 +14,7 @@ import numpy as np
 from qwp.arrays import Ints
 from qwp.showing import svg
 from qwp.showing.html import SERIES, Markup, element
-from qwp.showing.svg import Frame, Point, Scale
+from qwp.showing.svg import AxisScale, PlotFrame, Point
 
 SHAPES = 4
 
@@ -82,15 +82,15 @@ def _log_ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 def line_chart(lines: Sequence[PlotLine], label: str, x_label: str, y_label: str) -> Markup:
     """Draw lines by size, on a logarithmic axis, with a band from the lowest to the highest seed."""
-    frame = Frame(330.0, 230.0, left=50.0, right=14.0)
+    frame = PlotFrame(330.0, 230.0, left=50.0, right=14.0)
     dots = [dot for line in lines for dot in line.dots]
     if not dots:
         return Markup()
     sizes = sorted({dot.x for dot in dots})
     low, high = _score_range([value for dot in dots for value in (dot.low, dot.high)], 0.06)
     left, right = frame.x_ends
-    x = Scale(sizes[0], sizes[-1], left + 8, right - 8, logarithmic=sizes[0] > 0)
-    y = Scale(low, high, *frame.y_ends)
+    x = AxisScale(sizes[0], sizes[-1], left + 8, right - 8, logarithmic=sizes[0] > 0)
+    y = AxisScale(low, high, *frame.y_ends)
     size_ticks = [(size, f"{size:g}") for size in sizes]
     parts = [*frame.axes(x, y, size_ticks, svg.labelled_ticks(low, high, 5), (x_label, y_label))]
     parts += [part for line in lines for part in _band(line, x, y)]
@@ -98,7 +98,7 @@ def line_chart(lines: Sequence[PlotLine], label: str, x_label: str, y_label: str
     return frame.picture(label, parts)
 
 
-def _band(line: PlotLine, x: Scale, y: Scale) -> Iterator[Markup]:
+def _band(line: PlotLine, x: AxisScale, y: AxisScale) -> Iterator[Markup]:
     if line.dashed or len(line.dots) < 2 or all(dot.low == dot.high for dot in line.dots):
         return
     upper = [(x(dot.x), y(dot.high)) for dot in line.dots]
@@ -106,7 +106,7 @@ def _band(line: PlotLine, x: Scale, y: Scale) -> Iterator[Markup]:
     yield svg.polyline([*upper, *lower], f"band {colour(line.number)}", closed=True)
 
 
-def _path(line: PlotLine, x: Scale, y: Scale) -> Iterator[Markup]:
+def _path(line: PlotLine, x: AxisScale, y: AxisScale) -> Iterator[Markup]:
     places = [(x(dot.x), y(dot.y)) for dot in line.dots]
     if len(places) > 1:
         yield svg.polyline(places, f"line {colour(line.number)}{' dashed' if line.dashed else ''}")
@@ -130,11 +130,11 @@ class NumberedDot:
 
 def numbered_dots(dots: Sequence[NumberedDot], label: str, x_label: str, y_label: str) -> Markup:
     """Draw scores over seconds, on a logarithmic axis. Dots that would overlap move apart."""
-    frame = Frame(420.0, 320.0, left=56.0)
+    frame = PlotFrame(420.0, 320.0, left=56.0)
     seconds = [max(dot.seconds, 1e-3) for dot in dots]
     low, high = _score_range([dot.score for dot in dots], 0.1)
-    x = Scale(min(seconds) / 1.25, max(seconds) * 1.25, *frame.x_ends, logarithmic=True)
-    y = Scale(low, high, *frame.y_ends)
+    x = AxisScale(min(seconds) / 1.25, max(seconds) * 1.25, *frame.x_ends, logarithmic=True)
+    y = AxisScale(low, high, *frame.y_ends)
     ticks = _log_ticks(x.low, x.high), svg.labelled_ticks(low, high, 5)
     parts = [*frame.axes(x, y, *ticks, (x_label, y_label))]
     places = [(x(second), y(dot.score)) for dot, second in zip(dots, seconds, strict=True)]

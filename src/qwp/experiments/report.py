@@ -90,7 +90,7 @@ class PlanPicture:
 
 
 @dataclass(frozen=True)
-class Report:
+class ExperimentReport:
     """All tables of an experiment. failures: direction, method and error of failed cells. devices: their names."""
 
     title: str
@@ -103,7 +103,9 @@ class Report:
     devices: tuple[str, ...] = ()
 
 
-def make_report(plan: ExperimentPlan, records: Mapping[str, JobRecord], *, retrieval: str | None = None) -> Report:
+def make_report(
+    plan: ExperimentPlan, records: Mapping[str, JobRecord], *, retrieval: str | None = None
+) -> ExperimentReport:
     """Make the report on a plan. retrieval: a retrieval method for all tables instead of their own."""
     wanted = list(dict.fromkeys(slot.address for table in plan.tables for slot in table.slots if slot.address))
     found = [records[address] for address in wanted if address in records]
@@ -116,7 +118,7 @@ def make_report(plan: ExperimentPlan, records: Mapping[str, JobRecord], *, retri
     # Older records have the key "place".
     used = [record.get("device", record.get("place")) for record in found]
     devices = sorted({_device_name(each) for each in used if each is not None})
-    return Report(
+    return ExperimentReport(
         plan.title,
         tuple(_TableMaker(table, records, measured).view() for table in plan.tables),
         plan.missing,
@@ -291,7 +293,7 @@ def about_table(view: TableView, *, best: str, level: str) -> str:
     return text
 
 
-def about_claims(report: Report) -> str:
+def about_claims(report: ExperimentReport) -> str:
     """Count the outcomes of the claims, and explain the rule."""
     counts = {kind: sum(each.verdict == kind for each in report.claims) for kind in (HOLDS, DOES_NOT, UNDECIDED)}
     found = ", ".join(f"{kind}: {count}" for kind, count in counts.items())
@@ -303,13 +305,13 @@ def about_claims(report: Report) -> str:
     )
 
 
-def about_times(report: Report) -> str:
+def about_times(report: ExperimentReport) -> str:
     """Explain the seconds."""
     where = f", computed with {'; '.join(report.devices)}" if report.devices else ""
     return f"Seconds per fit without loading and scoring, over directions, sizes and seeds{where}."
 
 
-def time_rows(report: Report) -> list[tuple[str, ...]]:
+def time_rows(report: ExperimentReport) -> list[tuple[str, ...]]:
     """Return a row for each system of each table: mean, least and most seconds of its conditions."""
     found: list[tuple[str, ...]] = []
     for view in report.views:
@@ -327,7 +329,7 @@ def time_rows(report: Report) -> list[tuple[str, ...]]:
     return found
 
 
-def cites(report: Report) -> bool:
+def cites(report: ExperimentReport) -> bool:
     """Return whether the report shows figures or claims of the paper."""
     return bool(report.claims) or any(view.compared for view in report.views)
 
@@ -335,7 +337,7 @@ def cites(report: Report) -> bool:
 # --------------------------------------------------------------------------- for programs
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: ExperimentReport) -> dict[str, Any]:
     """Return the report in plain JSON types."""
     return {
         "title": report.title,

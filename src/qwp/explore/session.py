@@ -72,7 +72,7 @@ class StoppedError(Exception):
 
 
 @dataclass
-class Task:
+class BackgroundTask:
     """The progress of a task. what: name of the current step; message: why it failed."""
 
     state: str = WAITING
@@ -87,7 +87,7 @@ class Task:
 
 
 @dataclass
-class Realignment(Task):
+class Realignment(BackgroundTask):
     """An alignment in progress. of: number of the alignment it started from; made: number of the new one."""
 
     of: int = 0
@@ -113,7 +113,7 @@ class Session:
     ) -> None:
         self._workspaces = list(workspaces)
         self._prepare, self._align = prepare, align
-        self._tasks = [Task() for _ in workspaces]
+        self._tasks = [BackgroundTask() for _ in workspaces]
         self._realignment: Realignment | None = None
         self._lock = Lock()
         self._closed = Event()
@@ -148,7 +148,7 @@ class Session:
             raise InputError(f"a={number} is not known; expected 0 to {len(workspaces) - 1}")
         return workspaces[number]
 
-    def task(self, number: int) -> Task:
+    def task(self, number: int) -> BackgroundTask:
         """Return the task that computes the pairs and the map of an alignment."""
         self.get(number)
         return self._tasks[number]
@@ -160,7 +160,7 @@ class Session:
     def add(self, workspace: Workspace) -> int:
         """Add an alignment and return its number."""
         with self._lock:
-            self._tasks.append(Task())
+            self._tasks.append(BackgroundTask())
             self._workspaces.append(workspace)
             number = len(self._workspaces) - 1
         self._added.set()

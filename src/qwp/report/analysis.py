@@ -67,7 +67,7 @@ class JudgedWords:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredShare:
     """A share of correct translations among some words, with its 95 % interval; all from 0 to 1."""
 
     words: int
@@ -76,7 +76,7 @@ class Measured:
     high: float
 
     @classmethod
-    def of(cls, right: int, words: int) -> Measured:
+    def of(cls, right: int, words: int) -> MeasuredShare:
         """Return the share with its Wilson interval, for `right` correct translations among at least one word."""
         share, square = right / words, _Z**2 / words
         middle = (share + square / 2) / (1 + square)
@@ -91,7 +91,7 @@ class Bin:
     low: float
     high: float
     confidence: float
-    measured: Measured
+    measured: MeasuredShare
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Reliability:
     bins: list[Bin]
     error: float
     confidence: float
-    measured: Measured
+    measured: MeasuredShare
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class RankBand:
     first: int
     last: int
     estimated: Share | None
-    measured: Measured | None
+    measured: MeasuredShare | None
 
 
 def reliability(words: JudgedWords) -> Reliability | None:
@@ -134,10 +134,10 @@ def reliability(words: JudgedWords) -> Reliability | None:
     for number in range(_BINS):
         inside = which == number
         if inside.any():
-            measured = Measured.of(int(right[inside].sum()), int(inside.sum()))
+            measured = MeasuredShare.of(int(right[inside].sum()), int(inside.sum()))
             bins.append(Bin(number / _BINS, (number + 1) / _BINS, float(confidence[inside].mean()), measured))
     error = sum(each.measured.words * abs(each.confidence - each.measured.share) for each in bins) / len(confidence)
-    return Reliability(bins, error, float(confidence.mean()), Measured.of(int(right.sum()), len(right)))
+    return Reliability(bins, error, float(confidence.mean()), MeasuredShare.of(int(right.sum()), len(right)))
 
 
 def by_rank(words: JudgedWords, *, estimate: bool) -> list[RankBand]:
@@ -148,7 +148,7 @@ def by_rank(words: JudgedWords, *, estimate: bool) -> list[RankBand]:
     for first, last in pairwise(edges):
         band = slice(first, last)
         known = int(words.known[band].sum())
-        measured = Measured.of(int(words.right[band].sum()), known) if known else None
+        measured = MeasuredShare.of(int(words.right[band].sum()), known) if known else None
         found.append(RankBand(first + 1, last, Share.of(words.confidence[band]) if estimate else None, measured))
     return found
 

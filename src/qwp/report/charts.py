@@ -8,7 +8,7 @@ from typing import Protocol
 
 from qwp.showing import svg
 from qwp.showing.html import Markup
-from qwp.showing.svg import Frame, Scale, Ticks, percent, text_width
+from qwp.showing.svg import AxisScale, PlotFrame, Ticks, percent, text_width
 
 
 class Picture(Protocol):
@@ -26,8 +26,8 @@ class Picture(Protocol):
         """Return the drawing as one `<svg>` element, or None if there is nothing to draw."""
 
 
-_LINE = Frame()
-_WITH_KEY = Frame(top=34.0)
+_LINE = PlotFrame()
+_WITH_KEY = PlotFrame(top=34.0)
 _MAX_HOVER = 200  # hover targets of a chart: more would overlap and only make the file larger
 _MAX_DOTS = 40  # up to this many points each is drawn as a dot
 # The first of two series has circles or bars of one colour, the second squares or bars of the other.
@@ -42,7 +42,7 @@ def thinned(count: int, limit: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Curve:
+class LineChart:
     """A line chart. `x` and `y` have the same length; points that are not finite are left out."""
 
     title: str
@@ -78,8 +78,8 @@ class Curve:
         x_ticks = svg.labelled_ticks(x_low, x_high, 6, whole=len(set(xs)) > 1 and all(x.is_integer() for x in xs))
         y_ticks = svg.labelled_ticks(y_low, y_high, 5, outward=True)
         frame = _LINE.fitting([label for _, label in y_ticks])
-        to_x = Scale(x_low, x_high, *frame.x_ends)
-        to_y = Scale(y_ticks[0][0], y_ticks[-1][0], *frame.y_ends)
+        to_x = AxisScale(x_low, x_high, *frame.x_ends)
+        to_y = AxisScale(y_ticks[0][0], y_ticks[-1][0], *frame.y_ends)
         places = [(to_x(x), to_y(y)) for x, y in points]
         parts = [
             *frame.axes(to_x, to_y, x_ticks, y_ticks, (self.x_label, self.y_label)),
@@ -129,7 +129,7 @@ class Ranges:
         if not dots:
             return None
         highest = 1.0 if self.ideal else max(dot.high for dot in dots)
-        to_x = Scale(*self.x_range, *_WITH_KEY.x_ends)
+        to_x = AxisScale(*self.x_range, *_WITH_KEY.x_ends)
         to_y, parts = _share_axes(self, to_x, self.x_ticks, highest)
         if self.ideal:
             parts.append(svg.line(to_x(0.0), to_y(0.0), to_x(1.0), to_y(1.0), "ideal"))
@@ -158,7 +158,7 @@ class Bars:
         values = [value for _, found in self.series for value in found]
         if not values:
             return None
-        to_x = Scale(0.0, float(len(self.groups)), *_WITH_KEY.x_ends)
+        to_x = AxisScale(0.0, float(len(self.groups)), *_WITH_KEY.x_ends)
         to_y, parts = _share_axes(self, to_x, [(i + 0.5, label) for i, label in enumerate(self.groups)], max(values))
         parts += _key([name for name, _ in self.series])
         width = 0.76 * (to_x(1.0) - to_x(0.0)) / len(self.series)
@@ -178,10 +178,10 @@ def marker(css: str, x: float, y: float, radius: float, tip: str) -> Markup:
     return svg.rect(x - half, y - half, 2 * half, 2 * half, css, tip)
 
 
-def _share_axes(chart: Ranges | Bars, x: Scale, x_ticks: Ticks, highest: float) -> tuple[Scale, list[Markup]]:
+def _share_axes(chart: Ranges | Bars, x: AxisScale, x_ticks: Ticks, highest: float) -> tuple[AxisScale, list[Markup]]:
     """Return the vertical scale of a chart of shares up to `highest`, and its axes."""
     y_ticks = svg.percent_ticks(highest)
-    y = Scale(y_ticks[0][0], y_ticks[-1][0], *_WITH_KEY.y_ends)
+    y = AxisScale(y_ticks[0][0], y_ticks[-1][0], *_WITH_KEY.y_ends)
     return y, list(_WITH_KEY.axes(x, y, x_ticks, y_ticks, (chart.x_label, chart.y_label)))
 
 

@@ -18,13 +18,13 @@ from qwp.report.analysis import (
     MAX_WORDS,
     Analysis,
     Hubness,
-    Measured,
+    MeasuredShare,
     Occurrences,
     RankBand,
     Reliability,
     analyse,
 )
-from qwp.report.charts import Bars, Curve, Dot, Picture, Ranges
+from qwp.report.charts import Bars, Dot, LineChart, Picture, Ranges
 from qwp.report.page import Section, render
 from qwp.report.word_map import WordMap
 from qwp.results.alignment import Alignment
@@ -50,10 +50,10 @@ def pictures(analysis: Analysis) -> dict[str, Picture]:
     return {name: picture for name, picture in found.items() if picture.svg() is not None}
 
 
-def curves(history: Sequence[dict[str, Any]]) -> dict[str, Curve]:
+def curves(history: Sequence[dict[str, Any]]) -> dict[str, LineChart]:
     """Return the convergence curves of a fit by stage and field."""
     return {
-        f"{each.stage}-{each.field}": Curve(each.title, each.x_label, each.y_label, each.x, each.y)
+        f"{each.stage}-{each.field}": LineChart(each.title, each.x_label, each.y_label, each.x, each.y)
         for each in recorded(history)
     }
 
@@ -180,7 +180,7 @@ def measured(analysis: Analysis) -> str:
         share = f"{100 * score.value:.1f} % ({100 * score.low:.1f} to {100 * score.high:.1f} %)"
         of = f" of {name}" if len(analysis.evaluations) > 1 else ""
         found.append(f"{share} of {each.coverage.covered_source_words:,} words{of}")
-    return f"Measured with a lexicon: the translation is right for {'; '.join(found)}. " if found else ""
+    return f"MeasuredShare with a lexicon: the translation is right for {'; '.join(found)}. " if found else ""
 
 
 def _left_out(analysis: Analysis) -> Markup | str:
@@ -207,7 +207,7 @@ def p_at_k(found: Evaluation) -> Ranges:
     for name, ranks in found.ranks.items():
         first = ranks.ranks[np.cumsum(ranks.golds) - ranks.golds]
         offset = 0.1 * (len(series) - 0.5)
-        shares = [Measured.of(int((first <= k).sum()), len(first)) for k in steps]
+        shares = [MeasuredShare.of(int((first <= k).sum()), len(first)) for k in steps]
         dots = [
             Dot(at + offset, of.share, of.low, of.high, f"{name}, P@{k}: {percent(of.share)} % of {of.words:,}")
             for at, (k, of) in enumerate(zip(steps, shares, strict=True))

@@ -140,7 +140,7 @@ _CURVES = {
 }
 
 
-class Curve(NamedTuple):
+class RecordedCurve(NamedTuple):
     """The values y of a field that a stage recorded at the steps x."""
 
     stage: str
@@ -152,11 +152,11 @@ class Curve(NamedTuple):
     y: list[float]
 
 
-def recorded(history: Sequence[Mapping[str, Any]]) -> Iterator[Curve]:
+def recorded(history: Sequence[Mapping[str, Any]]) -> Iterator[RecordedCurve]:
     """Yield the curves in a history, stage by stage."""
     for stage, wanted in _CURVES.items():
         for field, title, x_label, y_label in wanted:
             records = [each for each in history if each["stage"] == stage and isinstance(each.get(field), int | float)]
             if records:
                 x, y = ([float(each[key]) for each in records] for key in ("step", field))
-                yield Curve(stage, field, title, x_label, y_label, x, y)
+                yield RecordedCurve(stage, field, title, x_label, y_label, x, y)

@@ -118,7 +118,7 @@ def percent(share: float) -> str:
 
 
 @dataclass(frozen=True)
-class Scale:
+class AxisScale:
     """A map from values to coordinates that takes `low` to `start` and `high` to `stop`."""
 
     low: float
@@ -199,7 +199,7 @@ def percent_ticks(highest: float) -> Ticks:
 
 
 @dataclass(frozen=True)
-class Frame:
+class PlotFrame:
     """The plotting area of a chart, in units of its view box."""
 
     width: float = 480.0
@@ -209,7 +209,7 @@ class Frame:
     top: float = 12.0
     bottom: float = 46.0
 
-    def fitting(self, labels: Sequence[str]) -> Frame:
+    def fitting(self, labels: Sequence[str]) -> PlotFrame:
         """Return a frame with room for the labels of the vertical axis: 2.5e-06 needs more than usual."""
         return replace(self, left=max(self.left, 30.0 + max(map(text_width, labels), default=0.0)))
 
@@ -227,7 +227,9 @@ class Frame:
         """Return a chart of the size of the frame."""
         return picture(self.width, self.height, label, "chart", parts)
 
-    def axes(self, x: Scale, y: Scale, x_ticks: Ticks, y_ticks: Ticks, labels: tuple[str, str]) -> Iterator[Markup]:
+    def axes(
+        self, x: AxisScale, y: AxisScale, x_ticks: Ticks, y_ticks: Ticks, labels: tuple[str, str]
+    ) -> Iterator[Markup]:
         """Draw grid, axis lines, ticks at values of the scales, and the titles of both axes.
 
         A tick on the horizontal axis has no label if that would print it over the one before.

@@ -48,7 +48,7 @@ Items: TypeAlias = tuple[Words, Numbers]
 
 
 @dataclass(frozen=True)
-class Job:
+class ReadingJob:
     """A file to read in a child process, and the limits of that process.
 
     Attributes:
@@ -78,7 +78,7 @@ class Job:
         return asdict(self)
 
 
-Reader = Callable[[Job], tuple[int, Iterator[Items]]]
+Reader = Callable[[ReadingJob], tuple[int, Iterator[Items]]]
 """Returns the number of rows of a file (0 if unknown) and an iterator over its items."""
 LIBRARIES: dict[str, str] = {
     "parquet": "pyarrow.parquet",
@@ -100,7 +100,7 @@ def get_reader(kind: str) -> Reader:
     return reader
 
 
-def main(job: Job, descriptor: int) -> None:
+def main(job: ReadingJob, descriptor: int) -> None:
     """Read a file and send its rows to a pipe."""
     with open(descriptor, "wb", buffering=0) as pipe:
         read = get_reader(job.kind)
@@ -109,7 +109,7 @@ def main(job: Job, descriptor: int) -> None:
     os._exit(0)  # skip the exit handlers of the libraries
 
 
-def serve(read: Reader, job: Job, send: Callable[[Any], None]) -> None:
+def serve(read: Reader, job: ReadingJob, send: Callable[[Any], None]) -> None:
     """Send the rows of a file, or the reason why it cannot be read."""
     try:
         rows, batches = read(job)
@@ -137,7 +137,7 @@ def write_all(file: IO[bytes], data: Any) -> None:
         rest = rest[file.write(rest) :]
 
 
-def limit(job: Job) -> None:
+def limit(job: ReadingJob) -> None:
     """Limit memory and processor time of this process, as far as the operating system supports it."""
     if resource is None:
         return

@@ -1,6 +1,6 @@
 """Readers that run in the child process: Parquet and Arrow tables, FAISS indexes, SQLite and DuckDB tables.
 
-Each function is named after its format and takes a `Job`; see `qwp.spaces.child.Reader`.
+Each function is named after its format and takes a `ReadingJob`; see `qwp.spaces.child.Reader`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from qwp.errors import InputError
-from qwp.spaces.child import Items, Job, Numbers, Words
+from qwp.spaces.child import Items, Numbers, ReadingJob, Words
 from qwp.spaces.stores import DuckdbStore, SqliteStore, Store
 
 WORD_NAMES = ("word", "words", "token", "text", "key", "name", "label", "id")
@@ -39,7 +39,7 @@ class _Columns:
         return ([] if self.word is None else [self.word]) + self.vectors
 
 
-def parquet(job: Job) -> tuple[int, Iterator[Items]]:
+def parquet(job: ReadingJob) -> tuple[int, Iterator[Items]]:
     """Read the rows of a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -50,7 +50,7 @@ def parquet(job: Job) -> tuple[int, Iterator[Items]]:
     return int(file.metadata.num_rows), _table_items(batches, columns, job)
 
 
-def arrow(job: Job) -> tuple[int, Iterator[Items]]:
+def arrow(job: ReadingJob) -> tuple[int, Iterator[Items]]:
     """Read the rows of an Arrow IPC file, also called Feather."""
     import pyarrow as pa
 
@@ -68,7 +68,7 @@ def arrow(job: Job) -> tuple[int, Iterator[Items]]:
     return 0, _table_items(batches(), columns, job)
 
 
-def _table_items(batches: Iterator[Any], columns: _Columns, job: Job) -> Iterator[Items]:
+def _table_items(batches: Iterator[Any], columns: _Columns, job: ReadingJob) -> Iterator[Items]:
     dim: int | None = None
     done = 0
     for batch in batches:
@@ -83,7 +83,7 @@ def _texts(column: Any) -> list[str | None]:
     return ["" if value is None else str(value) for value in column.to_pylist()]
 
 
-def _vectors(batch: Any, columns: _Columns, dim: int | None, job: Job, done: int) -> Numbers:
+def _vectors(batch: Any, columns: _Columns, dim: int | None, job: ReadingJob, done: int) -> Numbers:
     """Return the vectors of a batch, (b, d); null vectors become NaN."""
     if len(columns.vectors) > 1 or not _is_list(batch.schema.field(columns.vectors[0]).type):
         parts = [batch.column(name).to_numpy(zero_copy_only=False) for name in columns.vectors]
@@ -107,7 +107,7 @@ def _vectors(batch: Any, columns: _Columns, dim: int | None, job: Job, done: int
     return vectors
 
 
-def _select_columns(schema: Any, job: Job) -> _Columns:
+def _select_columns(schema: Any, job: ReadingJob) -> _Columns:
     """Return the columns that the user named after the file, or guess them from types and names."""
     if job.part is not None:
         return _named_columns(schema, job.part.split(","), job)
@@ -125,7 +125,9 @@ def _select_columns(schema: Any, job: Job) -> _Columns:
     return _Columns(word, numbers)
 
 
-def _guess_column(candidates: Sequence[str], usual: Sequence[str], what: str, schema: Any, job: Job) -> str | None:
+def _guess_column(
+    candidates: Sequence[str], usual: Sequence[str], what: str, schema: Any, job: ReadingJob
+) -> str | None:
     """Return the only candidate, or else the one with a usual name; None without candidates."""
     if len(candidates) <= 1:
         return candidates[0] if candidates else None
@@ -139,7 +141,7 @@ def _guess_column(candidates: Sequence[str], usual: Sequence[str], what: str, sc
     return named[0]
 
 
-def _named_columns(schema: Any, names: list[str], job: Job) -> _Columns:
+def _named_columns(schema: Any, names: list[str], job: ReadingJob) -> _Columns:
     missing = [name for name in names if schema.names.count(name) != 1]
     if missing or len(names) < 2:
         problem = f"has no column {missing[0]!r}" if missing else "needs the names of two columns"
@@ -196,7 +198,7 @@ _INDEX_HEAD = struct.Struct("<4siqqq?iQ")
 _INDEX_BATCH_BYTES = 1 << 22
 
 
-def faiss(job: Job) -> tuple[int, Iterator[Items]]:
+def faiss(job: ReadingJob) -> tuple[int, Iterator[Items]]:
     """Read the vectors of an index, with its ids if it has any."""
     import faiss as library
 
@@ -219,7 +221,7 @@ def faiss(job: Job) -> tuple[int, Iterator[Items]]:
     return n, _index_items(owner, inner, ids, max(1, min(job.rows, _INDEX_BATCH_BYTES // (4 * dim))), job)
 
 
-def _index_items(owner: Any, inner: Any, ids: Any, rows: int, job: Job) -> Iterator[Items]:
+def _index_items(owner: Any, inner: Any, ids: Any, rows: int, job: ReadingJob) -> Iterator[Items]:
     """Yield batches of an index. owner: the object that owns `inner`, kept alive here."""
     for begin in range(0, inner.ntotal, rows):
         count = min(rows, inner.ntotal - begin)
@@ -230,7 +232,7 @@ def _index_items(owner: Any, inner: Any, ids: Any, rows: int, job: Job) -> Itera
     del owner
 
 
-def _check_index_head(content: Numbers, job: Job) -> None:
+def _check_index_head(content: Numbers, job: ReadingJob) -> None:
     """Refuse an index that claims more vectors than its file can hold: FAISS would allocate memory for them."""
     if len(content) < _INDEX_HEAD.size:
         raise InputError(f"{job.name} is a truncated FAISS index, expected a complete one: copy it again")
@@ -244,7 +246,7 @@ def _check_index_head(content: Numbers, job: Job) -> None:
 
 
 @contextmanager
-def _explain_refusals(index: Any, job: Job) -> Iterator[None]:
+def _explain_refusals(index: Any, job: ReadingJob) -> Iterator[None]:
     try:
         yield
     except MemoryError:
@@ -259,14 +261,14 @@ def _explain_refusals(index: Any, job: Job) -> Iterator[None]:
 # --------------------------------------------------------------------------- SQLite and DuckDB
 
 
-def sqlite(job: Job) -> tuple[int, Iterator[Items]]:
+def sqlite(job: ReadingJob) -> tuple[int, Iterator[Items]]:
     """Read the items of an SQLite table."""
     table, columns = _named_table(job)
     store = SqliteStore(job.file, table, columns=columns)
     return len(store), _store_items(store, job.rows)
 
 
-def duckdb(job: Job) -> tuple[int, Iterator[Items]]:
+def duckdb(job: ReadingJob) -> tuple[int, Iterator[Items]]:
     """Read the items of a DuckDB table."""
     table, columns = _named_table(job)
     store = DuckdbStore(job.file, table, columns=columns)
@@ -279,7 +281,7 @@ def _store_items(store: Store, rows: int) -> Iterator[Items]:
         yield list(ids), vectors
 
 
-def _named_table(job: Job) -> tuple[str | None, tuple[str, str] | None]:
+def _named_table(job: ReadingJob) -> tuple[str | None, tuple[str, str] | None]:
     """Return the table and the id and vector columns that the user named."""
     table, *columns = (job.part or "").split(",")
     if len(columns) not in (0, 2):

@@ -165,7 +165,7 @@ def test_limits_grow_with_the_file() -> None:
 def test_jobs_are_plain_data(database: Path) -> None:
     asked = job(database, "sqlite")
     os.close(asked.descriptor)
-    assert child.Job(**json.loads(json.dumps(asked.to_dict()))) == asked
+    assert child.ReadingJob(**json.loads(json.dumps(asked.to_dict()))) == asked
 
 
 # --------------------------------------------------------------------------- Parquet and Arrow

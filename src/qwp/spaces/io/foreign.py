@@ -30,7 +30,7 @@ import numpy as np
 from qwp.arrays import AnyFloats
 from qwp.errors import InputError, installed
 from qwp.spaces import child
-from qwp.spaces.child import Head, Items, Job
+from qwp.spaces.child import Head, Items, ReadingJob
 from qwp.spaces.child_readers import VECTOR_NAMES, WORD_NAMES
 from qwp.spaces.io.files import atomic_write, scratch_folder
 from qwp.spaces.io.line_files import RowNames, sidecar_writer, words_sidecar
@@ -46,7 +46,7 @@ _COPY_BYTES = 1 << 20
 _PACKAGES = str(Path(__file__).parents[3])  # the folder of the qwp package
 _PROGRAM = (
     "import json, sys; job, descriptor, sys.path[:] = json.loads(sys.argv[1]); "
-    "from qwp.spaces import child; child.main(child.Job(**job), descriptor)"
+    "from qwp.spaces import child; child.main(child.ReadingJob(**job), descriptor)"
 )
 # One thread, because the limit is of processor time. Arrow's default allocator reserves memory that it does not use.
 _ENVIRONMENT = {
@@ -64,7 +64,7 @@ def _index_sidecar(path: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ForeignFormat:
     """Description of a format that the child process reads.
 
     Attributes:
@@ -83,12 +83,12 @@ class Kind:
 
 
 KINDS = {
-    "parquet": Kind("Parquet file", "arrow", words_sidecar),
-    "arrow": Kind("Arrow file", "arrow", words_sidecar),
+    "parquet": ForeignFormat("Parquet file", "arrow", words_sidecar),
+    "arrow": ForeignFormat("Arrow file", "arrow", words_sidecar),
     # Product quantization stores one byte for several numbers. The ids of an index stand in for missing words.
-    "faiss": Kind("FAISS index", "faiss", _index_sidecar, prefers_own_words=False, compression=3),
-    "sqlite": Kind("SQLite database"),
-    "duckdb": Kind("DuckDB database", "duckdb"),
+    "faiss": ForeignFormat("FAISS index", "faiss", _index_sidecar, prefers_own_words=False, compression=3),
+    "sqlite": ForeignFormat("SQLite database"),
+    "duckdb": ForeignFormat("DuckDB database", "duckdb"),
 }
 
 
@@ -146,8 +146,8 @@ def read(reading: Reading, source: Source, limits: ChildLimits | None = None) ->
                 names.check_end()
 
 
-def _job(reading: Reading, source: Source, limits: ChildLimits) -> Job:
-    return Job(
+def _job(reading: Reading, source: Source, limits: ChildLimits) -> ReadingJob:
+    return ReadingJob(
         kind=reading.format,
         name=str(source.path),
         file="" if source.spooled else str(source.file),
@@ -163,7 +163,9 @@ def _job(reading: Reading, source: Source, limits: ChildLimits) -> Job:
 # --------------------------------------------------------------------------- the child process
 
 
-def receive(job: Job, what: str, limits: ChildLimits, reading: Reading | None = None) -> Generator[Items, None, None]:
+def receive(
+    job: ReadingJob, what: str, limits: ChildLimits, reading: Reading | None = None
+) -> Generator[Items, None, None]:
     """Start a child process and yield the items it sends; closing the generator ends the child.
 
     what: the kind of file, for messages.
@@ -195,7 +197,7 @@ def receive(job: Job, what: str, limits: ChildLimits, reading: Reading | None = 
 
 
 @contextmanager
-def _start_child(job: Job) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def _start_child(job: ReadingJob) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Start the child process of a job and yield it with the descriptor of its frames; kill it at the end."""
     receiving, sending = os.pipe()
     try:
@@ -240,7 +242,9 @@ def _enlarge(pipe: int) -> None:
 class _Inbox:
     """Receives the frames of a child process and explains its failures."""
 
-    def __init__(self, pipe: int, job: Job, what: str, limits: ChildLimits, process: subprocess.Popen[bytes]) -> None:
+    def __init__(
+        self, pipe: int, job: ReadingJob, what: str, limits: ChildLimits, process: subprocess.Popen[bytes]
+    ) -> None:
         self._pipe, self._job, self._what, self._process = pipe, job, what, process
         self._left = float(limits.seconds * limits.patience)
         self._poll = select.poll()
@@ -301,14 +305,14 @@ class _Inbox:
         )
 
 
-def _too_slow(job: Job) -> InputError:
+def _too_slow(job: ReadingJob) -> InputError:
     return InputError(
         f"{job.name} ({job.size:,} bytes) takes more than {job.seconds} s of processor time, expected one that takes "
         "less: it is damaged or made to keep its reader busy; save its vectors as .npz"
     )
 
 
-def _failure(kind: bytes, text: str, job: Job, what: str) -> InputError:
+def _failure(kind: bytes, text: str, job: ReadingJob, what: str) -> InputError:
     """Return the error for a failure that the child reported."""
     if kind == child.REFUSED:
         return InputError(text)
