@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 import qwp
-from benchmarks import records
+from benchmarks import items, records
 from benchmarks.ablation import judged_pairs
 from benchmarks.data import BENCH, Task, bench_file, mixed, novels, zhang
 from benchmarks.problems import dictionary, like, space, with_noise, with_spectrum
@@ -49,6 +49,8 @@ CONFIDENCE = records.FOLDER / "confidence.json"
 FEWEST_COVERED = 50
 """The tables leave out related alignments with fewer covered gold words."""
 P1_EDGES = (0, 2, 5, 20, 101)
+UNORDERED = "unordered items"
+"""The kind of the pairs of the group items in the calibration."""
 GROUPS = ("unrelated", "validation", "related", "items", "encoders", "contradicted", "apart")
 
 
@@ -226,7 +228,8 @@ def _texts_and_words(name: str, n: int, d: int, rng: np.random.Generator) -> tup
     return np.asarray(chosen @ axes), _principal(name, n, d)
 
 
-FRESH = {**FROM_SOURCE, "encoder and words": _texts_and_words}
+ONLY_FRESH = {"texts and words": _texts_and_words}
+FRESH = {**FROM_SOURCE, **ONLY_FRESH}
 FRESH_KINDS = (*_GENERATED, *FRESH)
 """Kinds of the validation and of the items: those of the unrelated pairs and three others."""
 APART = {"shared centres": _shared_centres, "disjoint ranks": _disjoint_ranks}
@@ -555,47 +558,78 @@ def has_failed(record: Record) -> bool:
 
 
 def unrelated_statistics(found: Sequence[Record]) -> dict[str, tuple[float, ...]]:
-    """Return the statistics of the unrelated pairs of each kind, in ascending order."""
-    whole = [record for record in select(found, group="unrelated") if "error" not in record]
-    return {kind: tuple(sorted(round(statistic(r), 4) for r in select(whole, task=kind))) for kind in FAMILIES}
+    """Return the statistics of the unrelated pairs of each kind, in ascending order. Unordered items are one kind."""
+    whole = [record for record in found if "error" not in record]
+    pairs = select(whole, group="unrelated")
+    kinds = {**{kind: select(pairs, task=kind) for kind in FAMILIES}, UNORDERED: select(whole, group="items")}
+    return {kind: tuple(sorted(round(statistic(record), 4) for record in some)) for kind, some in kinds.items()}
 
 
 def tables(found: Sequence[Record]) -> str:
     """Return the tables of the records and of the last fit of the confidence."""
     whole = [r for r in found if "error" not in r]
-    related = [r for r in select(whole, group="related") if (r["covered"] or 0) >= FEWEST_COVERED]
-    parts = [unrelated_table(select(whole, group="unrelated")), p_values_table(whole), related_table(related)]
+    parts = [error_rates_table(whole)]
     if CONFIDENCE.exists():
         parts.append(left_out_table(json.loads(CONFIDENCE.read_text("utf-8"))))
         parts.append(origins_table())
     return "\n\n".join(parts)
 
 
-def unrelated_table(found: Sequence[Record]) -> str:
-    """Return the families by methods, the wrong verdicts and the highest statistic.
+def error_rates_table(found: Sequence[Record]) -> str:
+    """Return the wrong verdicts and p-values of all groups, and of the texts of `benchmarks.items`.
 
-    Verdicts are those of a calibration without the kind of the pair.
+    The p-values of pairs that are in the calibration are those of a calibration without their kind.
     """
-    p_values = left_out_p_values(found)
-    p_values["all"] = np.concatenate(list(p_values.values()))
+    validation = select(found, group="validation")
+    new = [r for r in validation if r["task"] not in FAMILIES]
+    groups: list[tuple[str, Sequence[Record], Floats]] = [
+        *((f"unrelated: {kind}, left out", *each) for kind, each in left_out(found).items()),
+        ("unrelated: new pairs of the same kinds", *_with_p([r for r in validation if r not in new])),
+        *((f"unrelated: {kind}, a new kind", *_with_p(select(new, task=kind))) for kind in (*INVENTED, *ONLY_FRESH)),
+    ]
     rows = []
-    for family in (*FAMILIES, "all"):
-        if some := [r for r in found if family in (r["task"], "all")]:
-            counts = [str(len(select(some, method=method))) for method in METHODS]
-            wrong = int(np.sum(p_values[family] <= CRITERIA.level))
-            rows.append([family, *counts, f"{wrong} of {len(some)}", f"{max(map(statistic, some)):.2f}"])
-    return markdown(["unrelated pairs", *METHODS, "verdict not failed", "highest statistic"], rows)
-
-
-def related_table(found: Sequence[Record]) -> str:
-    """Return the failed verdicts and the lowest ratio for ranges of P@1."""
-    rows = []
+    for name, pairs, p in groups:
+        extreme = f"at most {max(map(statistic, pairs)):.2f}"
+        levels = (f"{100 * np.mean(p <= level):.0f} %" for level in (0.05, 0.5))
+        rows.append([name, str(len(pairs)), f"{np.sum(p <= CRITERIA.level)} not failed", extreme, *levels])
+    for kind in CONTRADICTED:
+        some = select(found, group="contradicted", task=kind)
+        wrong = sum(r["verdict"] == "succeeded" for r in some)
+        rows.append([f"lexicon with {kind}", str(len(some)), f"{wrong} succeeded", "", "", ""])
+    related = [r for r in select(found, group="related") if (r["covered"] or 0) >= FEWEST_COVERED]
+    texts = [{**r, "p1": r["found"]} for r in select(read_records(items.RESULTS), suite="related")]
+    scored = [*related, *select(found, group="encoders"), *texts]
     for low, high in pairwise(P1_EDGES):
-        if some := [r for r in found if low <= r["p1"] < high]:
-            name = f"{low} to {high}" if high <= 100 else f"{low} and more"
-            failed = sum(has_failed(r) for r in some)
-            rows.append([name, str(len(some)), str(failed), f"{min(map(statistic, some)):.2f}"])
-    return markdown(["related alignments, P@1", "alignments", "verdict failed", "lowest statistic"], rows)
+        if some := [r for r in scored if low <= r["p1"] < high]:
+            name = f"related: P@1 from {low} to {high} %" if high <= 100 else f"related: P@1 of {low} % and more"
+            extreme = f"at least {min(map(statistic, some)):.2f}"
+            rows.append([name, str(len(some)), f"{sum(map(has_failed, some))} failed", extreme, "", ""])
+    for kind in APART:
+        some = select(found, group="apart", task=kind)
+        rows.append([f"no counterparts: {kind}", str(len(some)), f"{sum(map(has_failed, some))} failed", "", "", ""])
+    return markdown(["alignments", "number", "verdict", "statistic", "p at most 0.05", "p at most 0.5"], rows)
+
+
+def _with_p(records: Sequence[Record]) -> tuple[Sequence[Record], Floats]:
+    """Return records with their p-values."""
+    return records, np.asarray([CALIBRATION.p_value(statistic(record)) for record in records])
+
+
+def left_out(found: Sequence[Record]) -> dict[str, tuple[Sequence[Record], Floats]]:
+    """Return the unrelated pairs of each kind in the calibration, and their p-values by the other kinds."""
+    by_kind = unrelated_statistics(found)
+    kinds: dict[str, tuple[Sequence[Record], Floats]] = {}
+    for kind in by_kind:
+        others = replace(CALIBRATION, unrelated={name: each for name, each in by_kind.items() if name != kind})
+        group = {"group": "items"} if kind == UNORDERED else {"group": "unrelated", "task": kind}
+        some = [record for record in select(found, **group) if "error" not in record]
+        kinds[kind] = some, np.asarray([others.p_value(round(statistic(record), 4)) for record in some])
+    return kinds
+
+
+def validation_p_values(found: Sequence[Record]) -> Floats:
+    """Return the p-values of the unrelated pairs that are not in the calibration."""
+    return _with_p([record for record in select(found, group="validation") if "error" not in record])[1]
 
 
 def left_out_table(fit: Record) -> str:
@@ -613,25 +647,6 @@ def left_out_table(fit: Record) -> str:
             ]
         )
     return markdown(head, rows)
-
-
-def left_out_p_values(found: Sequence[Record]) -> dict[str, Floats]:
-    """Return the p-values of the unrelated pairs of each kind, calibrated on the pairs of all other kinds."""
-    by_kind = unrelated_statistics(found)
-    p_values = {}
-    for kind, values in by_kind.items():
-        others = replace(CALIBRATION, unrelated={name: each for name, each in by_kind.items() if name != kind})
-        p_values[kind] = np.asarray([others.p_value(value) for value in values])
-    return p_values
-
-
-def p_values_table(found: Sequence[Record]) -> str:
-    """Return how often p-values of kinds that were left out of the calibration are at most some levels."""
-    levels = (0.01, 0.05, 0.5)
-    p_values = {kind: values for kind, values in left_out_p_values(found).items() if len(values)}
-    p_values["all"] = np.concatenate(list(p_values.values()))
-    rows = [[kind, *(f"{100 * np.mean(p <= level):.0f} %" for level in levels)] for kind, p in p_values.items()]
-    return markdown(["kind left out of the calibration", *(f"p at most {level:g}" for level in levels)], rows)
 
 
 def origins_table() -> str:

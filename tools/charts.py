@@ -264,22 +264,22 @@ def _part(name: str) -> Callable[[_Record], float]:
 
 def null_p_values(_: str = "") -> str:
     """Draw how often the p-value of an unrelated pair is at most a level, if its kind is not in the calibration."""
-    by_kind = judgement.left_out_p_values(read_records(judgement.RESULTS)).values()
-    p_values = [values.tolist() for values in by_kind if len(values)]
+    found = read_records(judgement.RESULTS)
+    p_values = [values.tolist() for _, values in judgement.left_out(found).values() if len(values)]
     levels = (1, 2, 5, 10, 20, 50, 100)
 
     def shares(values: list[float]) -> list[float]:
         return [100 * sum(value <= level / 100 for value in values) / len(values) for level in levels]
 
+    fresh = judgement.validation_p_values(found).tolist()
     pooled = shares([value for values in p_values for value in values])
     worst = [max(each) for each in zip(*map(shares, p_values), strict=True)]
     lines = {
         "all kinds": Line(_COLOURS[0], list(zip(levels, pooled, strict=True))),
         "worst kind": Line(_COLOURS[1], list(zip(levels, worst, strict=True))),
+        "new pairs": Line(_COLOURS[2], list(zip(levels, shares(fresh), strict=True))),
         "exact": Line(_COLOURS[4], list(zip(levels, levels, strict=True)), dashed=True),
     }
     summary = "Share of unrelated pairs with a p-value of at most the level, each kind left out of the calibration"
-    panel = Panel(
-        "p-values of unrelated pairs", "level, %", "pairs with p at most the level, %", list(lines.values()), True
-    )
+    panel = Panel("p-values of unrelated pairs", "level, %", "pairs with p at most the level, %", list(lines.values()))
     return draw(summary, [panel], [(name, line.colour) for name, line in lines.items()])

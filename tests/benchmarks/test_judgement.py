@@ -24,9 +24,10 @@ def test_cases_of_a_group_take_their_kinds_in_turns() -> None:
 
 
 def test_p_values_of_kinds_left_out_of_the_calibration_keep_their_level() -> None:
-    p_values = judgement.left_out_p_values(read_records(judgement.RESULTS))
-    assert sum(map(len, p_values.values())) == 1294
+    found = read_records(judgement.RESULTS)
+    p_values = [p for _, p in judgement.left_out(found).values()]
+    assert sum(map(len, p_values)) == 1294 + 127
     for level in (0.01, 0.05, 0.5):
-        for found in p_values.values():
+        for some in (*p_values, judgement.validation_p_values(found)):
             # Two binomial standard deviations.
-            assert np.mean(found <= level) <= level + 2 * np.sqrt(level * (1 - level) / len(found))
+            assert np.mean(some <= level) <= level + 2 * np.sqrt(level * (1 - level) / len(some))

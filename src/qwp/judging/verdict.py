@@ -37,7 +37,7 @@ class Criteria:
     """The thresholds of a verdict. docs/judgement.md has the measurements behind them."""
 
     level: float = 0.01
-    """A map is better than null maps if its p-value is at most this. Each kind of unrelated pairs has 152 or more."""
+    """A map is better than null maps if its p-value is at most this. Each kind of unrelated pairs has 127 or more."""
     strong_accuracy: float = 0.2
     """An alignment with a lower measured or, without held-out pairs, estimated accuracy is weak."""
     confirmed_share: float = 0.05
@@ -117,8 +117,7 @@ class Quality:
         null_exceedances: null runs that reach the held-out agreement of the map.
         measured: P@1 on known pairs.
         outside_calibration: why the estimate cannot be trusted; empty if it can.
-        p_value: of the statistic, its rank among the least favourable kind of unrelated pairs; None for unordered
-            items, which the calibration does not have.
+        p_value: of the statistic, its rank among the least favourable kind of unrelated pairs.
         statistic: held-out agreement relative to the null mean plus two deviations.
         interval: 90 % interval of the ratio by the deviation of the null runs; None for a single run.
 
@@ -240,7 +239,7 @@ def judge(
     fitted = agreement_of(test.neighbours)
     rotation = test.rotation(0)
     random = agreement(test.x, test.targets(rotation), rotation, csls_k)
-    decided = partial(decide, n, fitted, random, known=known, ordered=ordered, effort=effort)
+    decided = partial(decide, n, fitted, random, known=known, effort=effort)
     if n < 2:
         return decided(fitted, NullDistribution((random,)), empty_estimate(x.shape[1]))
     progress.step()
@@ -334,12 +333,11 @@ def decide(
     *,
     known: Measured | None = None,
     outside: Iterable[str] = (),
-    ordered: bool = True,
     effort: VerdictEffort = FULL_EFFORT,
 ) -> Quality:
     """Return the verdict that the figures of n words lead to.
 
-    outside: why the estimate cannot be trusted. ordered: whether the words have an order of frequency.
+    outside: why the estimate cannot be trusted.
     """
     ratio = per_word_ratio(held_out, nulls.mean)
     quality = Quality(
@@ -360,7 +358,7 @@ def decide(
         null_exceedances=nulls.exceedances(held_out),
         measured=known,
         outside_calibration=list(outside),
-        p_value=CALIBRATION.p_value(nulls.statistic(held_out)) if ordered else None,
+        p_value=CALIBRATION.p_value(nulls.statistic(held_out)),
         statistic=nulls.statistic(held_out),
         interval=nulls.interval(held_out),
     )
@@ -434,7 +432,7 @@ def _lead(quality: Quality, effort: VerdictEffort, confirmed: bool | None) -> st
     if quality.trusted is not None:
         share = quality.trusted
         return (
-            f"about {100 * share.p1:.0f} % of translations are estimated to be correct "
+            f"about {100 * share.p1:.0f} % of the words with a counterpart are estimated to be translated correctly "
             f"({100 * share.low:.0f}-{100 * share.high:.0f} %)"
         )
     reasons = ", ".join(quality.outside_calibration)
