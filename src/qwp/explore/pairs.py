@@ -166,7 +166,7 @@ def _counts(chosen: Ints, n: int) -> Ints:
     return np.bincount(chosen[chosen >= 0], minlength=n)
 
 
-def find_pairs(alignment: Alignment, max_words: int, on_progress: OnProgress, *, batch: int = 1000) -> PairTable:
+def find_pairs(alignment: Alignment, max_words: int, on_progress: OnProgress, *, batch: int = 4000) -> PairTable:
     """Find the pairs of the most frequent words, or read them from the sidecar file of the alignment.
 
     Args:

@@ -105,12 +105,16 @@ class Retriever:
 def best_of(similarity: Array, penalty: Array, k: int, *, scale: float, neighbours: int = 0) -> tuple[Array, Array]:
     """Return the k best keys by similarities (n, m) of queries: indices (n, k) and scores (n, k), best first.
 
+    The similarities are overwritten, because another array of their size takes as long as a third of their product.
+
     penalty: (m,). neighbours: subtract the mean of this many largest similarities of a query, its own term in CSLS.
     """
-    values, indices = arrays.top_k(scale * similarity - penalty, k)
-    if neighbours:
-        values = values - arrays.mean_of_largest(similarity, neighbours)[:, None]
-    return indices, values
+    own = arrays.mean_of_largest(similarity, neighbours) if neighbours else None
+    if scale != 1.0:
+        similarity *= scale
+    similarity -= penalty
+    values, indices = arrays.top_k(similarity, k)
+    return indices, values if own is None else values - own[:, None]
 
 
 def retriever(
