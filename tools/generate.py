@@ -21,6 +21,7 @@ Generator = Callable[[str], str]
 GENERATORS: dict[str, Generator] = {
     "benchmark": results.benchmark,
     "experiment": results.experiment,
+    "experiments": results.experiments,
     "headline": results.headline,
     "layers": structure.layers,
     "make-targets": structure.make_targets,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks import ablation, encoders, items, judgement, kernels, planted, spelling, systems
 from benchmarks.records import FOLDER, markdown, read_records
+from qwp.experiments.config import SHIPPED, Table, read_experiment
 from qwp.experiments.formats import read_report, sections
 
 _TABLES = {
@@ -45,6 +46,25 @@ def experiment(name: str, folder: Path = FOLDER) -> str:
     if not path.is_file():
         return f"No results of `{name}` are recorded."
     return "\n\n".join(sections(read_report(path)))
+
+
+def experiments(_: str) -> str:
+    """Return the shipped experiments: directions, systems, sizes of coresets and cells."""
+    rows = []
+    for name in SHIPPED:
+        experiment = read_experiment(name)
+        tables = experiment.tables
+        sizes = sorted({size for table in tables for size in table.grid.get("coreset_size", ())})
+        cells = sum(table.cells_per_direction for table in tables)
+        total = f"{cells} for each direction" if experiment.cells is None else f"{experiment.cells:,}"
+        systems = ", ".join(dict.fromkeys(str(len(table.systems)) for table in tables))
+        points = ", ".join(map(str, sizes)) or "2000"
+        rows.append([f"`{name}`", experiment.title, _directions(tables[0]), systems, points, total])
+    return markdown(["name", "table", "directions", "systems", "points", "cells"], rows)
+
+
+def _directions(table: Table) -> str:
+    return "all that have files" if table.directions is None else " ".join(table.directions)
 
 
 _HEADLINE_SYSTEMS = {

@@ -15,7 +15,7 @@ from tests.experiments.conftest import config as config
 from tests.experiments.conftest import folder as folder
 from tests.test_documents import CLI, fields_of
 
-TITLE = "qwp experiment run NAME, report NAME, list"
+TITLE = "qwp experiment"
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def nothing_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check_documented(about: dict[str, object]) -> None:
-    text = "\n".join(section(CLI, TITLE))
+    text = "\n".join([*section(CLI, "JSON"), *section(CLI, TITLE)])
     assert not [name for name in sorted(fields_of(about)) if f"`{name}`" not in text]
 
 
@@ -36,7 +36,7 @@ def test_run_and_report(folder: Path, config: Path, tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     assert "4 of 4 cells are done, 4 computed now and 0 before" in ran.out
     assert "0/4 cells, 1 running, 0 failed" in ran.err
-    assert re.search(r"4/4 cells, 0 running, 0 failed; en-es qwp kmeans\+\+ 60 seed 0 \d", ran.err)
+    assert re.search(r"4/4 cells, 0 running, 0 failed; en-es KMeans\+\+ 60 seed 0 \d", ran.err)
     again = qwp("experiment", "run", config, *only, *where, "--json")
     assert again.json["cells"] == {"wanted": 4, "done": 4, "computed": 0}
     check_documented(again.json)
@@ -99,7 +99,29 @@ def test_list() -> None:
     about = qwp("experiment", "list", "--json").json
     assert [each["name"] for each in about["experiments"]] == ["table1", "table2", "table3", "table4", "bench", "smoke"]
     check_documented(about)
-    assert "MAP without refinement" in qwp("experiment", "list").out
+    assert about["experiments"][0]["cells"] == 10 * 5 * 5 * 5
+    assert about["experiments"][4]["cells"] is None
+    shown = " ".join(qwp("experiment", "list").out.split())
+    assert "MAP without refinement" in shown
+    assert "for each direction" in shown
+
+
+def test_a_dry_run_counts_cells_and_computes_nothing(folder: Path, config: Path, tmp_path: Path) -> None:
+    args = ("experiment", "run", config, "--data", folder, "--results", tmp_path / "r", "--seeds", 1)
+    ran = qwp(*args, "--dry-run")
+    assert ran.code == 0, ran.err
+    assert "0 done" in ran.out
+    assert not (tmp_path / "r").exists()
+    about = qwp(*args, "--dry-run", "--json").json
+    assert about["cells"]["done"] == 0
+    assert about["cells"]["wanted"] == about["tables"][0]["wanted"]
+    assert about["expected_seconds"] is None
+    check_documented(about)
+    qwp(*args, "--directions", "en-es", "--workers", 1, "--device", "cpu")
+    about = qwp(*args, "--dry-run", "--json").json
+    assert about["cells"]["done"] == 4
+    assert about["expected_seconds"] > 0
+    assert "of fits" in qwp(*args, "--dry-run").out
 
 
 def test_mistakes_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

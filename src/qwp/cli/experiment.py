@@ -15,12 +15,23 @@ from qwp.cli.jobs import EngineOptions, JobProgress, JobStatus
 from qwp.cli.options import action, among, count, option
 from qwp.downloads.folders import data_folder
 from qwp.errors import InputError
-from qwp.experiments.config import CONFIGS, RETRIEVALS, SHIPPED, read_experiment
+from qwp.experiments.cells import DONE
+from qwp.experiments.config import CONFIGS, RETRIEVALS, SHIPPED, Experiment, read_experiment
 from qwp.experiments.data import Data
 from qwp.experiments.engines import LOCAL, EngineChoice
 from qwp.experiments.formats import FORMATS, HTML, format_of
 from qwp.experiments.report import as_json, make_report
-from qwp.experiments.run import ExperimentPlan, RecordStore, RunProgress, Summary, last_plan, make_plan, plan_file, run
+from qwp.experiments.run import (
+    ExperimentPlan,
+    PlannedTable,
+    RecordStore,
+    RunProgress,
+    Summary,
+    last_plan,
+    make_plan,
+    plan_file,
+    run,
+)
 from qwp.showing import terminal
 from qwp.spaces.io.files import atomic_write, check_folder
 
@@ -40,6 +51,7 @@ class RunOptions(EngineOptions):
     seeds: int | None = count("run: only the first N seeds.", most=10_000)
     device: options.Device = "auto"
     retry_failed: bool = option("run: compute failed cells again.", default=False)
+    dry_run: bool = option("run: compute nothing; print the cells and the missing files.", default=False)
 
     def given(self) -> dict[str, Any]:
         """Return the options by flag, None for those that were not given."""
@@ -50,6 +62,7 @@ class RunOptions(EngineOptions):
             "--seeds": self.seeds,
             "--workers": self.workers,
             "--retry-failed": self.retry_failed or None,
+            "--dry-run": self.dry_run or None,
             "--address": self.address,
             "--engine": None if self.engine == LOCAL else self.engine,
         }
@@ -130,6 +143,9 @@ def command(
     else:
         engine = run_options.checked(run_options.device)
         plan = run_options.plan(name)
+        if run_options.dry_run:
+            _dry_run(plan, mode)
+            return
         _run(plan, engine, mode, retry_failed=run_options.retry_failed)
 
 
@@ -147,11 +163,20 @@ def _check_options(action: str, groups: Mapping[str, Mapping[str, Any]]) -> None
 def _list(*, json: bool) -> None:
     found = [read_experiment(name) for name in SHIPPED]
     if json:
-        names = [{"name": each.name, "title": each.title, "needs_data": each.needs_files} for each in found]
+        names = [
+            {"name": each.name, "title": each.title, "cells": each.cells, "needs_data": each.needs_files}
+            for each in found
+        ]
         console.print_json({"command": "experiment", "action": "list", "experiments": names, "folder": str(CONFIGS)})
         return
-    rows = [(each.name, each.title, "--data DIR" if each.needs_files else "nothing") for each in found]
-    console.table(("name", "what", "needs"), rows)
+    rows = [(each.name, each.title, _cells(each), "--data DIR" if each.needs_files else "nothing") for each in found]
+    console.table(("name", "what", "cells", "needs"), rows)
+
+
+def _cells(experiment: Experiment) -> str:
+    if experiment.cells is None:
+        return f"{sum(table.cells_per_direction for table in experiment.tables):,} for each direction"
+    return f"{experiment.cells:,}"
 
 
 # --------------------------------------------------------------------------- run
@@ -168,7 +193,11 @@ def _run(plan: ExperimentPlan, chosen: EngineChoice, mode: ExperimentMode, *, re
         engine = chosen.engine(len(plan.cells))
         with JobProgress("cells", quiet=mode.quiet) as progress:
             summary = run(
-                plan, RecordStore(mode.results), engine, partial(_show_progress, progress), retry_failed=retry_failed
+                plan,
+                RecordStore(mode.results),
+                engine,
+                partial(_show_progress, progress, _names(plan)),
+                retry_failed=retry_failed,
             )
     except KeyboardInterrupt as error:
         message = "interrupted: finished cells are kept, the same command continues"
@@ -179,6 +208,37 @@ def _run(plan: ExperimentPlan, chosen: EngineChoice, mode: ExperimentMode, *, re
         _show(plan, mode.results, summary)
     if summary.failed:
         raise typer.Exit(console.EXIT_FAILED)
+
+
+def _dry_run(plan: ExperimentPlan, mode: ExperimentMode) -> None:
+    """Print the cells of each table, those that are done, and the time that the others are likely to take."""
+    records = RecordStore(mode.results).refresh()
+    rows = [_planned(table, records) for table in plan.tables]
+    seconds = [records[each]["seconds"] for each in plan.cells if _is_done(each, records)]
+    missing = len(plan.cells) - len(seconds)
+    expected = missing * sum(seconds) / len(seconds) if seconds else None
+    if mode.json:
+        cells = {"wanted": len(plan.cells), "done": len(seconds), "computed": 0}
+        about = {"command": "experiment", "action": "run", "experiment": plan.name, "results": str(mode.results)}
+        tables = [dict(zip(("table", "directions", "systems", "wanted", "done"), row, strict=True)) for row in rows]
+        more = {"tables": tables, "expected_seconds": expected, "failures": [], "missing": list(plan.missing)}
+        console.print_json({**about, "cells": cells, **more})
+        return
+    console.table(("table", "directions", "systems", "cells", "done"), [tuple(map(str, row)) for row in rows])
+    console.say(f"{len(plan.cells):,} different cells, {len(seconds):,} done, {missing:,} to compute", "bold")
+    if expected is not None:
+        console.say(f"about {terminal.seconds(expected)} of fits, as long as those that are done")
+    for text in plan.missing:
+        console.warn(text)
+
+
+def _planned(table: PlannedTable, records: Mapping[str, Any]) -> tuple[str, str, int, int, int]:
+    done = sum(slot.address is not None and _is_done(slot.address, records) for slot in table.slots)
+    return table.name, " ".join(table.directions), len(table.systems), len(table.slots), done
+
+
+def _is_done(address: str, records: Mapping[str, Any]) -> bool:
+    return bool(records.get(address, {}).get("status") == DONE)
 
 
 def _summary_as_json(plan: ExperimentPlan, results: Path, summary: Summary) -> dict[str, Any]:
@@ -208,15 +268,21 @@ def _show(plan: ExperimentPlan, results: Path, summary: Summary) -> None:
     console.say(f"qwp experiment report {plan.name} --results {results}", whole=True)
 
 
-def _show_progress(shown: JobProgress, now: RunProgress) -> None:
-    last = None if now.last is None else _in_words(now.last)
+def _names(plan: ExperimentPlan) -> dict[str, str]:
+    """Return the system and the grid values of each cell, by address."""
+    slots = (slot for table in plan.tables for slot in table.slots)
+    return {slot.address: " ".join([slot.system, *map(str, slot.point.values())]) for slot in slots if slot.address}
+
+
+def _show_progress(shown: JobProgress, names: Mapping[str, str], now: RunProgress) -> None:
+    last = None if now.last is None else _in_words(now.last, names)
     shown(JobStatus(now.total, now.done, now.failed, now.running, last))
 
 
-def _in_words(record: Mapping[str, Any]) -> str:
-    config = record.get("config", {})
-    what = " ".join(str(config[name]) for name in ("coreset", "coreset_size") if config.get(name) is not None)
-    about = f"{record['direction']} {record.get('method', '')} {what} seed {record.get('seed', '')}".replace("  ", " ")
+def _in_words(record: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    about = (
+        f"{record['direction']} {names.get(record['address'], record.get('method', ''))} seed {record.get('seed', '')}"
+    )
     return (
         f"{about} failed: {record['error']}" if "error" in record else f"{about} {terminal.seconds(record['seconds'])}"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qwp.errors import InputError
-from qwp.experiments.data import DEMO, FILES
+from qwp.experiments.data import DEMO, FILES, Data
 from qwp.experiments.paper import published
 from qwp.methods import METHODS, make_aligner, preset
 from qwp.methods.presets import check_method
@@ -68,6 +68,11 @@ class Table:
     max_vocab: int | None = None
     data: str = FILES
 
+    @property
+    def cells_per_direction(self) -> int:
+        """The number of cells of one direction: systems, grid points and seeds."""
+        return sum(len(system.seeds or self.seeds) for system in self.systems) * len(list(self.points()))
+
     def points(self) -> Iterator[dict[str, Any]]:
         """Yield the combinations of the grid; without a grid, one empty combination."""
         for values in product(*self.grid.values()):
@@ -91,6 +96,15 @@ class Experiment:
     def needs_files(self) -> bool:
         """Whether it needs vectors that are not in the package."""
         return any(table.data == FILES for table in self.tables)
+
+    @property
+    def cells(self) -> int | None:
+        """The number of cells of all tables, equal ones counted twice; None if it depends on the files of the user."""
+        if any(table.directions is None and table.data == FILES for table in self.tables):
+            return None
+        return sum(
+            table.cells_per_direction * len(table.directions or Data.demo().directions()) for table in self.tables
+        )
 
 
 def read_experiment(name: str) -> Experiment:
