@@ -212,9 +212,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return with_site_links(markdown, page.file.src_uri)
 
 
-def on_post_page(output: str, **_: Any) -> str:
+def on_post_page(output: str, page: Any, **_: Any) -> str:
     """Load the script for searching from the disk from docs/vendor instead of the network."""
-    return output.replace(_SHIM_ADDRESS, _SHIM)
+    return output.replace(_SHIM_ADDRESS, "../" * page.file.src_uri.count("/") + _SHIM)
 
 
 def on_post_template(output_content: str, **_: Any) -> str:
