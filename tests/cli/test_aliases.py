@@ -198,8 +198,8 @@ def test_values_of_other_tools() -> None:
 
 
 def test_values_of_other_options_are_not_translated() -> None:
-    args = ["--out", "--nmax", "--nmax=5", "x", "-k", "--cuda", "-qd", "--cuda", "0", "--", "--cuda"]
-    translated, notes = translate(args, ALIGN_ALIASES, {"--out": 1, "-k": 1, "-q": 0})
-    kept = ["--out", "--nmax", "--max-vocab", "5", "x", "-k", "--cuda", "-qd", "--device", "cpu", "--", "--cuda"]
+    args = ["--out", "--nmax", "--nmax=5", "x", "-k", "--cuda", "-k3", "--cuda", "0", "--", "--cuda"]
+    translated, notes = translate(args, ALIGN_ALIASES, {"--out": 1, "-k": 1})
+    kept = ["--out", "--nmax", "--max-vocab", "5", "x", "-k", "--cuda", "-k3", "--device", "cpu", "--", "--cuda"]
     assert translated == kept
     assert notes == ["--nmax is --max-vocab here", "--cuda 0 is --device cpu here"]

@@ -69,46 +69,35 @@ def _steps(following: list[str]) -> str:
     return ",".join(normalization_step(step) for step in steps)
 
 
-def _switch(option: str = "", value: str = "") -> Alias:
-    return Alias(option, lambda _: value)
-
-
+_SAME = {
+    "--max-vocab": ("--nmax", "--maxload"),
+    "--refine": ("--n-refinement",),
+    "--epsilon": ("--reg",),
+    "--csls-k": ("--csls", "--neighborhood", "--knn"),
+    "--refine-words": ("--dico-max-rank",),
+    "--coreset-size": ("--bsz",),
+    "--epochs": ("--nepoch", "--n-epochs"),
+    "--steps": ("--niter",),
+    "--train-words": ("--vocabulary-cutoff", "--dis-most-frequent"),
+}
 ALIASES: Mapping[str, Alias] = {
-    "--nmax": Alias("--max-vocab"),
-    "--maxload": Alias("--max-vocab"),
-    "--n-refinement": Alias("--refine"),
-    "--reg": Alias("--epsilon"),
-    "--csls": Alias("--csls-k"),
-    "--neighborhood": Alias("--csls-k"),
-    "--knn": Alias("--csls-k"),
-    "--dico-max-rank": Alias("--refine-words"),
-    "--bsz": Alias("--coreset-size"),
-    "--nepoch": Alias("--epochs"),
-    "--n-epochs": Alias("--epochs"),
-    "--niter": Alias("--steps"),
-    "--vocabulary-cutoff": Alias("--train-words"),
-    "--dis-most-frequent": Alias("--train-words"),
+    **{name: Alias(option) for option, names in _SAME.items() for name in names},
     "--cuda": Alias("--device", _device),
 }
 """For every command that has the option. Underscores in options are hyphens, see `commands.loaded`."""
 ALIGN_ALIASES: Mapping[str, Alias] = {
     **ALIASES,
-    "--unsupervised": _switch(),
-    "--init-unsupervised": _switch(),
+    **dict.fromkeys(("--unsupervised", "--init-unsupervised"), Alias("", lambda _: "")),
     # `parameters.resolve` translates --identical, which is also an option of the method dema.
-    "--init-identical": _switch("--start", "identical"),
-    "--orthogonal": _switch("--map", "orthogonal"),
-    "--self-learning": _switch("--method", "self-learning"),
+    "--init-identical": Alias("--start", lambda _: "identical"),
+    "--orthogonal": Alias("--map", lambda _: "orthogonal"),
+    "--self-learning": Alias("--method", lambda _: "self-learning"),
     "--precision": Alias("--dtype", lambda following: PRECISIONS.get(following[0], following.pop(0))),
-    "--normalize": Alias("--normalize", _steps),
-    "--normalize-embeddings": Alias("--normalize", _steps),
+    **dict.fromkeys(("--normalize", "--normalize-embeddings"), Alias("--normalize", _steps)),
 }
 EVALUATE_ALIASES: Mapping[str, Alias] = {
     **ALIASES,
-    "--dico-eval": Alias("--lexicon"),
-    "--dico-test": Alias("--lexicon"),
-    "--dictionary": Alias("--lexicon"),
-    "-d": Alias("--lexicon"),
+    **dict.fromkeys(("--dico-eval", "--dico-test", "--dictionary", "-d"), Alias("--lexicon")),
     "--src-emb": Alias("--src"),
     "--tgt-emb": Alias("--tgt"),
 }
@@ -211,7 +200,8 @@ def translate(
         typed = rest.pop(0)
         if typed == "--":
             return [*found, typed, *rest], notes
-        name, equals, value = _split(typed)
+        name, equals, value = typed.partition("=")
+        name = name.replace("_", "-") if typed.startswith("--") else typed
         alias = aliases.get(name)
         if alias is None:
             values = 0 if equals else lengths.get(name, 0)
@@ -232,11 +222,3 @@ def translate(
         elif name != alias.option:
             notes.append(f"{name} is {alias.option} here")
     return found, notes
-
-
-def _split(typed: str) -> tuple[str, str, str]:
-    """Split an argument into the name of an option, as qwp writes it, and "" or a separator and the value."""
-    if typed.startswith("--"):
-        name, equals, value = typed.partition("=")
-        return name.replace("_", "-"), equals, value
-    return (typed[:2], typed[2:], typed[2:]) if typed.startswith("-") else (typed, "", "")
