@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from qwp.experiments.cells import (
-    CENTRES,
     LEVELS,
     Cell,
     pack,
@@ -163,7 +162,7 @@ def off_the_diagonal(aligned: AlignedFiles) -> float:
     """Return the mean distance of the mass of the plan from the diagonal, in rows."""
     found = sketch_plan(aligned)
     plan = unpack(found["plan"]).reshape(len(found["src"]), len(found["tgt"]))
-    assert (plan.max(), len(found["src"])) == (LEVELS, CENTRES)
+    assert (plan.max(), len(found["src"])) == (LEVELS, 32)
     rows, columns = np.indices(plan.shape)
     return float((plan * np.abs(rows - columns)).sum() / plan.sum())
 
@@ -177,6 +176,7 @@ def test_centres_are_named_by_words_of_their_side() -> None:
     assert all(word.startswith("s") for word in found["src"])
     assert all(word.startswith("t") for word in found["tgt"])
     assert sketch_plan(spaces(matched=True)) == found
+    assert len(sketch_plan(spaces(matched=True), size=8, words=100)["src"]) == 8
 
 
 def test_fewer_words_than_centres() -> None:

@@ -11,7 +11,7 @@ import pytest
 import qwp
 from qwp.errors import InputError
 from qwp.migration.adapter import Adapter
-from qwp.migration.run import GO, NO_GO, Report, migrate
+from qwp.migration.run import GO, NO_GO, Design, Report, migrate
 from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings
 from tests.migration.problems import encoders
@@ -89,6 +89,13 @@ def test_few_pairs_are_completed_by_an_alignment() -> None:
 
 
 @pytest.mark.slow
+def test_pairs_decide_what_is_held_out_and_whether_the_rest_is_aligned() -> None:
+    design = Design(min_pairs=10, held_out=3, well_determined=2, min_unpaired=5)
+    assert [design.held(pairs) for pairs in (9, 10, 14, 15, 100)] == [0, 2, 2, 3, 3]
+    assert [design.aligns(pairs, 5, dim=4) for pairs in (0, 7, 8)] == [True, True, False]
+    assert [design.aligns(pairs, 4, dim=4) for pairs in (0, 7)] == [True, False]
+
+
 def test_without_pairs_the_verdict_decides() -> None:
     done = migrate(TEXTS.old, TEXTS.new[np.random.default_rng(0).permutation(900)])
     assert (done.report.pairs, done.report.after) == (0, None)

@@ -74,34 +74,40 @@ def unpacked_ranks(packed: Mapping[str, str], method: str) -> QueryRanks:
 
 # --------------------------------------------------------------------------- a transport plan for a picture
 
-# The plan has 32 rows and columns, so that their words are readable. Centres are drawn from 5,000 words, and epsilon is
-# that of the paper. Entries are saved in 255 levels.
-CENTRES, WORDS, EPSILON, LEVELS = 32, 5000, 0.05, 255
+LEVELS = 255
+"""Entries of a plan are saved in this many levels."""
 
 
-def sketch_plan(aligned: AlignedSpaces) -> dict[str, Any]:
+def sketch_plan(aligned: AlignedSpaces, *, size: int = 32, words: int = 5000, epsilon: float = 0.05) -> dict[str, Any]:
     """Compute a small transport plan between centres of the most frequent words: k-means++ and one Lloyd step.
 
     Similar source centres are neighbours and target centres follow their mass, so a plan that matches shows a diagonal.
 
+    Args:
+        aligned: both sides in one space.
+        size: number of rows and columns; the words of 32 are readable.
+        words: most frequent words of each side from which centres are drawn.
+        epsilon: entropic regularisation, by default that of the paper.
+
     Returns:
         The word nearest to each centre, `src` and `tgt`, and `plan`, packed row by row in units of its largest entry.
     """
-    centres, weights, words = zip(*(_centres(aligned, number) for number in (0, 1)), strict=True)
-    plan = np.asarray(sinkhorn(cost_matrix(*centres), *weights, epsilon=EPSILON).matrix)
+    sides = (_centres(aligned, number, size, words) for number in (0, 1))
+    centres, weights, names = zip(*sides, strict=True)
+    plan = np.asarray(sinkhorn(cost_matrix(*centres), *weights, epsilon=epsilon).matrix)
     rows = _by_similarity(centres[0])
     plan = plan[rows]
     columns = np.argsort(np.arange(len(rows)) @ plan / np.maximum(plan.sum(axis=0), 1e-12), kind="stable")
     levels = np.round(LEVELS * plan[:, columns] / plan.max())
-    names = {"src": [words[0][i] for i in rows], "tgt": [words[1][j] for j in columns]}
-    return {**names, "plan": pack(levels.reshape(-1))}
+    shown = {"src": [names[0][i] for i in rows], "tgt": [names[1][j] for j in columns]}
+    return {**shown, "plan": pack(levels.reshape(-1))}
 
 
-def _centres(aligned: AlignedSpaces, number: int) -> tuple[Floats, Floats, list[str]]:
+def _centres(aligned: AlignedSpaces, number: int, size: int, words: int) -> tuple[Floats, Floats, list[str]]:
     """Return the k centres (k, d) of a side, their weights (k,) and the word nearest to each."""
     space = (aligned.src, aligned.tgt)[number]
-    x = arrays.to_numpy(aligned.mapped("src" if number == 0 else "tgt")[:WORDS, :]).astype(np.float64)
-    bank = kmeans_plusplus_bank(x, min(CENTRES, len(x)), 1, arrays.rng(0, Stream.SKETCH, number))
+    x = arrays.to_numpy(aligned.mapped("src" if number == 0 else "tgt")[:words, :]).astype(np.float64)
+    bank = kmeans_plusplus_bank(x, min(size, len(x)), 1, arrays.rng(0, Stream.SKETCH, number))
     centres = np.asarray(bank.centroids(x, 0, on_sphere=True))
     return centres, np.asarray(bank.weights()[0]), [space.words[i] for i in np.argmax(centres @ x.T, axis=1)]
 

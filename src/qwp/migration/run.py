@@ -36,14 +36,39 @@ LEAST_RECALL = 0.9
 """Recall@10 for "go". Set by hand: one query in ten loses its document."""
 DOCUMENTS, QUERIES = CONVERT = ("documents", "queries")
 """What is converted: the old documents, or the new queries."""
-MOST_ITEMS = 20_000
-"""Items of each side that are aligned and searched, drawn at random. An alignment of 20,000 takes minutes on a CPU."""
-_FEWEST_PAIRS = 20  # to hold some out
-_HELD_OUT = 1000  # the standard error of a share is then at most 1.6 points
-_WELL_DETERMINED = 4  # pairs for each dimension beyond which an alignment adds little to known pairs
-_FEWEST_UNPAIRED = 500  # items of each side without a known counterpart that are worth an alignment
 
 Converted: TypeAlias = Literal["documents", "queries"]
+
+
+@dataclass(frozen=True)
+class Design:
+    """How many items are aligned and held out. Set by hand.
+
+    Attributes:
+        max_items: items of each side that are aligned and searched, drawn at random. An alignment of 20,000 takes
+            minutes on a CPU.
+        min_pairs: fewest known pairs of which some are held out.
+        held_out: most pairs that are held out. With 1,000 the standard error of a share is at most 1.6 points.
+        well_determined: pairs for each dimension beyond which an alignment adds little to known pairs.
+        min_unpaired: items of each side without a known counterpart that are worth an alignment.
+    """
+
+    max_items: int = 20_000
+    min_pairs: int = 20
+    held_out: int = 1000
+    well_determined: int = 4
+    min_unpaired: int = 500
+
+    def held(self, pairs: int) -> int:
+        """Return how many of the known pairs are held out."""
+        return min(self.held_out, pairs // 5) if pairs >= self.min_pairs else 0
+
+    def aligns(self, pairs: int, others: int, dim: int) -> bool:
+        """Return whether to align the other items, too. pairs: known pairs that are not held out."""
+        return not pairs or (others >= self.min_unpaired and pairs < self.well_determined * dim)
+
+
+DESIGN = Design()
 
 
 @dataclass(frozen=True)
@@ -195,7 +220,7 @@ class _Data:
         ids = all_ids(old), all_ids(new)
         pairs = known_pairs(*ids, given)
         rng = arrays.rng(seed, Stream.MIGRATION)
-        pairs = [pairs[row] for row in np.sort(rng.permutation(len(pairs))[:MOST_ITEMS])]
+        pairs = [pairs[row] for row in np.sort(rng.permutation(len(pairs))[: DESIGN.max_items])]
         rng.shuffle(pairs)
         sides = []
         for source, of_side, paired in zip(
@@ -203,7 +228,7 @@ class _Data:
         ):
             taken = set(paired)
             others = [id for id in of_side if id not in taken]
-            chosen = rng.permutation(len(others))[: MOST_ITEMS - len(pairs)]
+            chosen = rng.permutation(len(others))[: DESIGN.max_items - len(pairs)]
             order = [*paired, *(others[row] for row in chosen)]
             rows, vectors = vectors_of(source, order)
             sides.append(vectors[[rows[id] for id in order]])
@@ -222,7 +247,7 @@ def plan(data: _Data, convert: Converted, *, seed: int = 0, align: Mapping[str, 
     """Choose a map on validation pairs and measure it on held-out pairs. The decision is left open."""
     one_of(CONVERT, convert=convert)
     p = data.pairs
-    held = min(_HELD_OUT, p // 5) if p >= _FEWEST_PAIRS else 0
+    held = DESIGN.held(p)
     split = 2 * held
     alignment, found = _aligned(data, np.arange(split, p), seed, align or {})
     problem = _Problem(data, convert, found)
@@ -290,7 +315,7 @@ def _aligned(
 ) -> tuple[Alignment | None, tuple[AnyFloats, AnyFloats] | None]:
     """Align all items but other pairs, if the known pairs do not determine the map. Return the pairs that it finds."""
     dim = max(data.old.shape[1], data.new.shape[1])
-    if data.pairs and (data.others < _FEWEST_UNPAIRED or len(known) >= _WELL_DETERMINED * dim):
+    if not DESIGN.aligns(len(known), data.others, dim):
         return None, None
     sides = []
     for label, vectors in (("src", data.old), ("tgt", data.new)):
@@ -321,7 +346,7 @@ def _decided(report: Report, least: float) -> Report:
     else:
         good = report.verdict == SUCCEEDED
         reason = (
-            f"nothing was measured, because there are {report.pairs} known pairs (expected {_FEWEST_PAIRS} or more); "
-            f"the alignment {'succeeded' if good else 'is ' + (report.verdict or 'missing')}"
+            f"nothing was measured, because there are {report.pairs} known pairs (expected {DESIGN.min_pairs} or "
+            f"more); the alignment {'succeeded' if good else 'is ' + (report.verdict or 'missing')}"
         )
     return replace(report, decision=GO if good else NO_GO, reason=reason)
