@@ -23,7 +23,7 @@ class Plan:
         length: Content-Length; None for none.
         ranges: "right", "ignored", "wrong", "other" (range of a file of another length) or "refused" (416).
         body: body to send in place of the file.
-        trickle: send the "headers" or the "body" as single bytes, without end.
+        trickle: send the body as single bytes, without end.
     """
 
     status: int = 200
@@ -36,7 +36,7 @@ class Plan:
     redirect: str | None = None
     chunked: bool = False
     delay: float = 0.0
-    trickle: str | None = None
+    trickle: bool = False
 
 
 @dataclass
@@ -94,12 +94,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif plan.length is not None:
             self.send_header("Content-Length", str(len(sent) if plan.length == RIGHT else plan.length))
         self.send_header("Connection", "close")
-        if plan.trickle == "headers":
-            self.flush_headers()
-            self._trickle(b"X-More: ")
-            return
         self.end_headers()
-        if plan.trickle == "body":
+        if plan.trickle:
             self._trickle(b"3 2\n")
             return
         self._send(sent if plan.stop is None else sent[: plan.stop], plan)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import re
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPException
 from typing import Any
 from urllib import error, request
 
@@ -87,7 +86,7 @@ class FileVersion:
 
 @dataclass
 class RateCheck:
-    """Checks the rate of a transfer, including headers and further connections.
+    """Checks the rate of a transfer, including waits and further connections.
 
     Args:
         min_rate: minimum number of bytes per second, averaged over each period.
@@ -127,17 +126,22 @@ class HttpAnswer:
         origin: version of the file.
         begin: position of the first byte of the answer within the file.
         total: size of the whole file in bytes, if known.
+        rate: counts the received bytes.
     """
 
     response: Any
     origin: FileVersion
     begin: int
     total: int | None
+    rate: RateCheck
 
     def read(self) -> bytes:
         """Return the next bytes, or none at the end, including a premature one."""
         with _explain_network_errors():
-            return bytes(self.response.read1(_READ_BYTES))
+            data = bytes(self.response.read1(_READ_BYTES))
+        if data:
+            self.rate.received(len(data))
+        return data
 
 
 @contextmanager
@@ -161,28 +165,30 @@ def request_file(
         headers |= {"Range": f"bytes={begin}-", "If-Range": validator}
     with _explain_network_errors():
         try:
-            response = _opener(rate).open(request.Request(url, headers=headers), timeout=timeout)
+            response = _opener().open(request.Request(url, headers=headers), timeout=timeout)
         except error.HTTPError as failure:
             failure.close()
             if failure.code != 416:
                 raise _status_error(failure.code, failure.reason) from None
             response = None
     try:
-        yield None if response is None else _parse_answer(response, url, begin, origin)
+        yield None if response is None else _parse_answer(response, url, begin, origin, rate)
     finally:
         if response is not None:
             with suppress(OSError):
                 response.close()
 
 
-def _parse_answer(response: Any, url: str, begin: int, origin: FileVersion | None) -> HttpAnswer | None:
+def _parse_answer(
+    response: Any, url: str, begin: int, origin: FileVersion | None, rate: RateCheck
+) -> HttpAnswer | None:
     """Return the answer, or None if it is not the range that was requested."""
     if response.will_close and not response.chunked:
         response.length = None  # read until the server closes the connection, to notice bytes beyond Content-Length
     found = FileVersion(url, response.headers.get("ETag"), response.headers.get("Last-Modified"), None)
     if response.status == 200:
         total = _content_length(response.headers)
-        return HttpAnswer(response, found.with_length(total), 0, total)
+        return HttpAnswer(response, found.with_length(total), 0, total, rate)
     part = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range") or "")
     if response.status != 206 or part is None or origin is None:
         return None
@@ -192,7 +198,7 @@ def _parse_answer(response: Any, url: str, begin: int, origin: FileVersion | Non
     as_requested = int(part[1]) == begin and promised > 0 and length in (None, promised)
     if not as_requested or not origin.is_same(found.with_length(total)):
         return None
-    return HttpAnswer(response, origin, begin, origin.length)
+    return HttpAnswer(response, origin, begin, origin.length, rate)
 
 
 def _content_length(headers: Mapping[str, str]) -> int | None:
@@ -239,79 +245,17 @@ class _Redirects(request.HTTPRedirectHandler):
         return super().redirect_request(req, *args)
 
 
-def _opener(rate: RateCheck) -> request.OpenerDirector:
+def _opener() -> request.OpenerDirector:
     """Return an opener for http and https, not for files or ftp, that uses the proxies of the environment."""
     opener = request.OpenerDirector()
     for handler in (
         request.ProxyHandler(),
         request.UnknownHandler(),
-        _CountingHandler(rate),
+        request.HTTPHandler(),
+        request.HTTPSHandler(),
         request.HTTPDefaultErrorHandler(),
         request.HTTPErrorProcessor(),
         _Redirects(),
     ):
         opener.add_handler(handler)
     return opener
-
-
-class _CountingHandler(request.AbstractHTTPHandler):
-    """Opens http and https addresses, and counts every byte of the answers."""
-
-    def __init__(self, rate: RateCheck) -> None:
-        super().__init__()
-        self._rate = rate
-
-    http_request = https_request = request.AbstractHTTPHandler.do_request_
-
-    def http_open(self, req: request.Request) -> HTTPResponse:
-        """Send an http request."""
-        return self.do_open(self._connector(HTTPConnection), req)
-
-    def https_open(self, req: request.Request) -> HTTPResponse:
-        """Send an https request."""
-        return self.do_open(self._connector(HTTPSConnection), req)
-
-    def _connector(self, kind: type[HTTPConnection]) -> Any:
-        def connect(host: str, **options: Any) -> HTTPConnection:
-            connection = kind(host, **options)
-            connection.response_class = self._response  # type: ignore[assignment]
-            return connection
-
-        return connect
-
-    def _response(self, sock: Any, *args: Any, **options: Any) -> HTTPResponse:
-        return HTTPResponse(_CountingSocket(sock, self._rate), *args, **options)  # type: ignore[arg-type]
-
-
-class _CountingSocket:
-    """The part of a socket that HTTPResponse uses."""
-
-    def __init__(self, sock: Any, rate: RateCheck) -> None:
-        self._sock = sock
-        self._rate = rate
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        """Return the received bytes as a file."""
-        return io.BufferedReader(_CountingReader(self._sock.makefile(mode, buffering=0), self._rate))
-
-
-class _CountingReader(io.RawIOBase):
-    def __init__(self, raw: Any, rate: RateCheck) -> None:
-        self._raw = raw
-        self._rate = rate
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with received bytes, and count them."""
-        size = int(self._raw.readinto(buffer) or 0)
-        if size:
-            self._rate.received(size)
-        return size
-
-    def close(self) -> None:
-        """Close the file of the socket too."""
-        self._raw.close()
-        super().close()
