@@ -36,7 +36,7 @@ from benchmarks.judgement import KEY, SAMPLE
 from benchmarks.records import Record, read_records
 from qwp.arrays import Floats
 from qwp.search.calibration import FILE_NAME, VERSION
-from qwp.search.confidence import CONFIDENCE, log_odds, logistic
+from qwp.search.confidence import CONFIDENCE_MODEL, log_odds, logistic
 
 RESULTS = judgement.CONFIDENCE
 DATA = Path(qwp.__file__).parent / "data" / FILE_NAME
@@ -111,7 +111,7 @@ def samples(path: Path) -> dict[str, list[Sample]]:
             with np.load(file) as signals:
                 for split in signals.files:
                     table = signals[split].astype(np.float64)
-                    if table.shape[1] == len(CONFIDENCE.weights) + 2:  # others have another set of features
+                    if table.shape[1] == len(CONFIDENCE_MODEL.weights) + 2:  # others have another set of features
                         found[split].append(Sample(record, table[:, :-2], table[:, -2], table[:, -1]))
     return found
 

@@ -30,7 +30,7 @@ from qwp.judging.estimate import (
 )
 from qwp.judging.verdict import FAILED, SUCCEEDED, WEAK, judge
 from qwp.maps.procrustes import Maps
-from qwp.search.confidence import CONFIDENCE, log_odds
+from qwp.search.confidence import CONFIDENCE_MODEL, log_odds
 from tests.libraries import as_strict, assert_close, host
 from tests.problems import SMALL_EFFORT, Array, planted, rotation
 
@@ -122,7 +122,7 @@ def test_search_figures() -> None:
     absent = search_figures(
         np.ones((1, 2)), np.ones((1, 3)), np.array([[1, 2, 3]]), np.array([9]), np.zeros((1, 2), int)
     )
-    assert np.asarray(absent.back_ranks).tolist() == [CONFIDENCE.candidates]
+    assert np.asarray(absent.back_ranks).tolist() == [CONFIDENCE_MODEL.candidates]
 
 
 def test_json_round_trip() -> None:

@@ -15,7 +15,7 @@ from qwp.maps.procrustes import Maps
 from qwp.results.lexicon import cached_refits
 from qwp.results.sidecars import Origin
 from qwp.results.sides import AlignedSide
-from qwp.search.confidence import CONFIDENCE, SearchFigures
+from qwp.search.confidence import CONFIDENCE_MODEL, SearchFigures
 from qwp.spaces.normalization import Normalization
 from tests.libraries import assert_close, assert_same
 from tests.problems import planted
@@ -56,13 +56,13 @@ def test_induced_figures_follow_their_definitions(aligned: Alignment) -> None:
         before = min(int((csls[:, j] > csls[i, j]).sum()), 10)
         preferred = aligned.inducer.preferred(np.array([i]), np.argsort(-csls[i], kind="stable")[None, :10])
         found = SearchFigures([ten], [before], [np.delete(csls[:, j], i).max()], preferred)
-        assert pair.confidence == pytest.approx(CONFIDENCE.confidence(found, scale)[0], abs=1e-3)
+        assert pair.confidence == pytest.approx(CONFIDENCE_MODEL.confidence(found, scale)[0], abs=1e-3)
         assert type(pair.mutual) is bool
         assert type(pair.score) is type(pair.margin) is type(pair.confidence) is float
 
 
 def test_confidences_follow_from_the_features(aligned: Alignment) -> None:
-    odds = aligned.inducer.pair_features(aligned.estimate.scale, 10) @ np.array(CONFIDENCE.weights)
+    odds = aligned.inducer.pair_features(aligned.estimate.scale, 10) @ np.array(CONFIDENCE_MODEL.weights)
     found = [pair.confidence for pair in aligned.induce(mutual_only=False)]
     np.testing.assert_allclose(found, 1 / (1 + np.exp(-odds)), rtol=1e-12)
 
@@ -120,7 +120,7 @@ def test_induced_pairs_with_spelling_follow_their_definitions(spelled: Alignment
         ranked = [j, *(each for each in np.argsort(-csls[i], kind="stable")[:10].tolist() if each != j)][:10]
         preferred = spelled.inducer.preferred(np.array([i]), np.array([ranked]))
         found = SearchFigures([[csls[i, j], *others]], [before], [np.delete(csls[:, j], i).max()], preferred)
-        assert pair.confidence == pytest.approx(CONFIDENCE.confidence(found, scale)[0], abs=1e-3)
+        assert pair.confidence == pytest.approx(CONFIDENCE_MODEL.confidence(found, scale)[0], abs=1e-3)
         changed += int(csls[i].argmax()) != j
     assert changed > 5
     mutual = spelled.induce(spelling=weight)

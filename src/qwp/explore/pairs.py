@@ -16,7 +16,7 @@ from qwp.results import sidecars
 from qwp.results.alignment import Alignment
 from qwp.results.saved import EXPLORED
 from qwp.search import retrieval
-from qwp.search.confidence import CONFIDENCE
+from qwp.search.confidence import CONFIDENCE_MODEL
 from qwp.spaces.embeddings import SIDES, Side, other
 
 OnProgress = Callable[[str, int, int], None]
@@ -204,8 +204,10 @@ def _search(alignment: Alignment, rows: dict[Side, Ints], on_progress: OnProgres
     wanted = np.union1d(rows["tgt"], best)
     backward, back_scores = _best_across(alignment, "tgt", wanted, on_progress, batch)
     at = np.searchsorted(wanted, best)
-    preferred = alignment.inducer.preferred(rows["src"], forward[:, : CONFIDENCE.candidates])
-    found = search_figures(scores[:, : CONFIDENCE.candidates], back_scores[at], backward[at], rows["src"], preferred)
+    preferred = alignment.inducer.preferred(rows["src"], forward[:, : CONFIDENCE_MODEL.candidates])
+    found = search_figures(
+        scores[:, : CONFIDENCE_MODEL.candidates], back_scores[at], backward[at], rows["src"], preferred
+    )
     order = np.searchsorted(wanted, rows["tgt"])
     margin = scores[:, 0] - scores[:, 1] if scores.shape[1] > 1 else np.zeros(len(scores))
     return PairTable(
@@ -214,7 +216,7 @@ def _search(alignment: Alignment, rows: dict[Side, Ints], on_progress: OnProgres
         best=best,
         score=scores[:, 0].astype(np.float32),
         margin=margin.astype(np.float32),
-        confidence=CONFIDENCE.confidence(found, alignment.estimate.scale).astype(np.float32),
+        confidence=CONFIDENCE_MODEL.confidence(found, alignment.estimate.scale).astype(np.float32),
         mutual=np.asarray(found.back_ranks) == 0,
         back=backward[order, 0],
         src_near=_nearest(alignment, "src", rows["src"], on_progress, batch),
@@ -231,7 +233,7 @@ def _best_across(
     """Return the best words of the other side for rows (r,) of this side: rows (r, 11) and CSLS (r, 11)."""
     keys, pool = (arrays.to_numpy(alignment.mapped(each)) for each in (other(side), side))
     finder = retrieval.retriever(keys, pool, hubs=alignment.lookup(other(side)).hubs)
-    return _by_parts(finder, pool[rows], CONFIDENCE.candidates + 1, f"translations of {side}", on_progress, batch)
+    return _by_parts(finder, pool[rows], CONFIDENCE_MODEL.candidates + 1, f"translations of {side}", on_progress, batch)
 
 
 def _nearest(alignment: Alignment, side: Side, rows: Ints, on_progress: OnProgress, batch: int) -> Ints:

@@ -16,7 +16,7 @@ from qwp.explore.pairs import REASONS, PairTable
 from qwp.explore.workspace import Workspace
 from qwp.results.summary import recorded
 from qwp.results.translator import WordQuery
-from qwp.search.confidence import CONFIDENCE, SearchFigures
+from qwp.search.confidence import CONFIDENCE_MODEL, SearchFigures
 from qwp.search.spelling import folded
 from qwp.spaces.embeddings import SIDES, Side, other
 
@@ -171,13 +171,13 @@ def _best(scores: AnyFloats, k: int) -> Ints:
 
 def _confidences(workspace: Workspace, side: Side, row: int, found: _Candidates) -> list[float]:
     """Return the confidence of each candidate: that of the pair, whichever of its words the user asked for."""
-    best, counted = _best(found.all_scores, CONFIDENCE.candidates + 1), CONFIDENCE.candidates
+    best, counted = _best(found.all_scores, CONFIDENCE_MODEL.candidates + 1), CONFIDENCE_MODEL.candidates
     forward, ranks, others, src_rows, tgt_rows = [], [], [], [], []
     for rank, candidate in enumerate(found.rows.tolist()):
         score, back_scores = float(found.scores[rank]), found.back[rank]
         # The other candidates of either word, without the pair itself.
         of_word = [each for each in best.tolist() if each != candidate]
-        of_candidate = [each for each in _best(back_scores, CONFIDENCE.candidates + 1).tolist() if each != row]
+        of_candidate = [each for each in _best(back_scores, CONFIDENCE_MODEL.candidates + 1).tolist() if each != row]
         word_scores, candidate_scores = found.all_scores[of_word].tolist(), back_scores[of_candidate].tolist()
         if side == "src":
             pair, from_src, src_scores, from_tgt = (row, candidate), of_word, word_scores, candidate_scores
@@ -190,7 +190,7 @@ def _confidences(workspace: Workspace, side: Side, row: int, found: _Candidates)
         tgt_rows.append([pair[1], *from_src[: counted - 1]])
     preferred = workspace.preferred(np.array(src_rows), np.array(tgt_rows))
     figures = SearchFigures(forward, ranks, others, preferred)
-    probabilities = CONFIDENCE.confidence(figures, workspace.alignment.estimate.scale)
+    probabilities = CONFIDENCE_MODEL.confidence(figures, workspace.alignment.estimate.scale)
     return [1.0 if found.pinned and rank == 0 else float(value) for rank, value in enumerate(probabilities)]
 
 

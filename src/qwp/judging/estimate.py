@@ -26,7 +26,7 @@ from qwp.arrays import Array, Floats, Ints, LRUCache
 from qwp.maps.procrustes import Maps
 from qwp.search import confidence, retrieval
 from qwp.search.calibration import CALIBRATION
-from qwp.search.confidence import CONFIDENCE, Scale, SearchFigures, log_odds
+from qwp.search.confidence import CONFIDENCE_MODEL, Scale, SearchFigures, log_odds
 from qwp.search.retrieval import Retriever
 from qwp.stages.refinement import WEIGHTED
 
@@ -120,7 +120,7 @@ def estimate(
     leads = [confidence.quartiles(values) for values in found.leads()]
     width, words = int(x.shape[1]), refit_words(x, y)
     scale = Scale(agreement, width, *leads[0], *leads[1], succeeded=succeeded, words=words)
-    probabilities = CONFIDENCE.confidence(found, scale)
+    probabilities = CONFIDENCE_MODEL.confidence(found, scale)
     edges = [0, *(edge for edge in SETTINGS.bands if edge < x.shape[0]), x.shape[0]]
     by_band = [(first, last, probabilities[(rows >= first) & (rows < last)]) for first, last in pairwise(edges)]
     bands = [Band(first + 1, last, Share.of(some)) for first, last, some in by_band if len(edges) > 2 and len(some)]
@@ -182,9 +182,9 @@ def _search(refitted: Refits, maps: Maps, rows: Ints, csls_k: int) -> SearchFigu
     tgt_hubs = neighbourhood_means(tgt, src, csls_k)
     which = arrays.asarray(rows, src)
     queries, own = xp.take(src, which, axis=0), xp.take(src_hubs, which, axis=0)
-    candidates, scores = _best(queries, tgt, tgt_hubs, CONFIDENCE.candidates)
+    candidates, scores = _best(queries, tgt, tgt_hubs, CONFIDENCE_MODEL.candidates)
     best = candidates[:, 0]
-    back_rows, back_scores = _best(xp.take(tgt, best, axis=0), src, src_hubs, CONFIDENCE.candidates + 1)
+    back_rows, back_scores = _best(xp.take(tgt, best, axis=0), src, src_hubs, CONFIDENCE_MODEL.candidates + 1)
     scores = scores - own[:, None]
     back_scores = back_scores - xp.take(tgt_hubs, best, axis=0)[:, None]
     preferred = refitted.preferred(rows, arrays.to_numpy(candidates))
@@ -205,9 +205,9 @@ def search_figures(
         preferred: (r, 2) the candidates that the refits prefer.
     """
     own = back_rows == rows[:, None]
-    ranks = np.where(own.any(axis=1), own.argmax(axis=1), CONFIDENCE.candidates)
+    ranks = np.where(own.any(axis=1), own.argmax(axis=1), CONFIDENCE_MODEL.candidates)
     others = np.where(own, -np.inf, back_scores).max(axis=1)
-    return SearchFigures(scores, np.minimum(ranks, CONFIDENCE.candidates), others, preferred)
+    return SearchFigures(scores, np.minimum(ranks, CONFIDENCE_MODEL.candidates), others, preferred)
 
 
 def _agreement(refitted: Refits, rows: Ints, csls_k: int) -> float:

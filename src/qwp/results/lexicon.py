@@ -16,7 +16,7 @@ from qwp.results import sidecars
 from qwp.results.saved import LOOKUPS
 from qwp.results.sidecars import Origin
 from qwp.results.translator import Translator
-from qwp.search.confidence import CONFIDENCE, Scale, SearchFigures
+from qwp.search.confidence import CONFIDENCE_MODEL, Scale, SearchFigures
 from qwp.search.spelling import Spelling
 from qwp.spaces.embeddings import SIDES
 
@@ -85,7 +85,7 @@ class LexiconInducer:
         rows = self._space.side("src").frequent(len(src_words) if max_words is None else max_words)
         chosen = self._chosen(rows, csls_k, approximate, term)
         scores, mutual = chosen.scores, chosen.mutual
-        probability = CONFIDENCE.confidence(chosen.found, scale)
+        probability = CONFIDENCE_MODEL.confidence(chosen.found, scale)
         margin = scores[:, 0] - scores[:, 1] if scores.shape[1] > 1 else np.full(len(rows), np.inf)
         kept = np.flatnonzero(mutual) if mutual_only else np.arange(len(rows))
         # Plain lists: indexing arrays element by element would take longer than the rest of this function.
@@ -99,7 +99,7 @@ class LexiconInducer:
         """Return the features of the best translation of each source word, most frequent words first, (n, 14)."""
         rows = self._space.side("src").frequent(len(self._space.words("src")))
         _, found = self._candidates(rows, csls_k, approximate=False)
-        return CONFIDENCE.features(found, scale)
+        return CONFIDENCE_MODEL.features(found, scale)
 
     def preferred(self, rows: Ints, candidates: Ints) -> Ints:
         """Return which candidate each of two refits prefers for source words, (r, 2), 0 for the first candidate.
@@ -131,8 +131,8 @@ class LexiconInducer:
         back, back_csls = best_rows("tgt", wanted, term.compared, csls_k, approximate=approximate)
         back_ranked, _ = term.reranked([tgt[row] for row in wanted.tolist()], src, back, back_csls)
         # The confidence is that of this pair by CSLS: its own figures first, then those of the other candidates.
-        order = np.argsort(candidates != best[:, None], axis=1, kind="stable")[:, : CONFIDENCE.candidates]
-        few = slice(CONFIDENCE.candidates + 1)
+        order = np.argsort(candidates != best[:, None], axis=1, kind="stable")[:, : CONFIDENCE_MODEL.candidates]
+        few = slice(CONFIDENCE_MODEL.candidates + 1)
         preferred = self.preferred(rows, np.take_along_axis(candidates, order, axis=1))
         of_csls = np.take_along_axis(csls, order, axis=1)
         found = search_figures(of_csls, back_csls[which, few], back[which, few], rows, preferred)
@@ -141,10 +141,10 @@ class LexiconInducer:
     def _candidates(self, rows: Ints, csls_k: int, approximate: bool) -> tuple[Ints, SearchFigures]:
         """Return the best translations of source words, (n,), and the CSLS figures of the pairs."""
         best_rows = self._translator.best_rows
-        indices, scores = best_rows("src", rows, CONFIDENCE.candidates, csls_k, approximate=approximate)
+        indices, scores = best_rows("src", rows, CONFIDENCE_MODEL.candidates, csls_k, approximate=approximate)
         best = indices[:, 0]
         wanted, which = np.unique(best, return_inverse=True)
-        back, back_scores = best_rows("tgt", wanted, CONFIDENCE.candidates + 1, csls_k, approximate=approximate)
+        back, back_scores = best_rows("tgt", wanted, CONFIDENCE_MODEL.candidates + 1, csls_k, approximate=approximate)
         return best, search_figures(scores, back_scores[which], back[which], rows, self.preferred(rows, indices))
 
 

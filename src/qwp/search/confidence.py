@@ -156,5 +156,5 @@ class ConfidenceModel:
         return np.clip((leads - usual) / (spread + 1e-6), *self.lead_bounds)
 
 
-CONFIDENCE = ConfidenceModel()
+CONFIDENCE_MODEL = ConfidenceModel()
 """The model with the weights of the package."""
