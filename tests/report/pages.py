@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from qwp.report import page
-from qwp.report.charts import LineChart
 from qwp.report.page import Section, render
 from qwp.report.word_map import WordMap, WordPoint
+from qwp.showing.charts import LineChart
 from qwp.showing.svg import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qwp.report import page
-from qwp.report.charts import LineChart
 from qwp.report.word_map import WordPoint
+from qwp.showing.charts import LineChart
 from qwp.showing.terminal import visible
 from tests.report.pages import NASTY, SVG, cells, full_page, page_of, section, text, texts, tree
 

@@ -15,7 +15,6 @@ from qwp.experiments.claims import DOES_NOT, HOLDS, ClaimOutcome
 from qwp.experiments.data import languages
 from qwp.experiments.measured import BEST, LEVEL_WITH_BEST
 from qwp.experiments.paper import AVERAGE
-from qwp.experiments.plots import NumberedDot, PlotDot, PlotLine, colour, line_chart, numbered_dots, plan_chart, swatch
 from qwp.experiments.report import (
     CLAIMS_TITLE,
     TIME_HEAD,
@@ -31,6 +30,7 @@ from qwp.experiments.report import (
     time_rows,
 )
 from qwp.showing import html
+from qwp.showing.charts import Dot, NumberedDot, PlotLine, banded_lines, colour, numbered_dots, plan_chart, swatch
 from qwp.showing.html import SERIES, Markup, element, join
 from qwp.version import __version__
 
@@ -228,7 +228,7 @@ def _curves(view: TableView) -> Markup:
         rows = [row for row in view.rows if row.group == group]
         lines = [line for row in rows for line in _lines(row, view.columns, systems.index(row.label))]
         label = f"{view.title}, {group}: {view.about} by {view.above}. " + " ".join(_spoken(line) for line in lines)
-        chart = line_chart([line for line in lines if line.dots], label, view.above, view.about.split(" in ")[0])
+        chart = banded_lines([line for line in lines if line.dots], label, view.above, view.about.split(" in ")[0])
         if chart:
             charts.append(html.figure(chart, group))
     if not charts:
@@ -244,19 +244,19 @@ def _lines(row: Row, sizes: Sequence[str], number: int) -> Iterator[PlotLine]:
     at = [(float(size), entry) for size, entry in zip(sizes, row.entries, strict=True)]
     tip = partial("{}, {:g} points: {}".format, row.label)
     dots = [
-        PlotDot(size, entry.mean, min(entry.ours), max(entry.ours), tip(size, f"{entry.mean:.2f}; {_tip(entry)}"))
+        Dot(size, entry.mean, min(entry.ours), max(entry.ours), tip(size, f"{entry.mean:.2f}; {_tip(entry)}"))
         for size, entry in at
         if entry.mean is not None
     ]
     yield PlotLine(row.label, number, dots)
     printed = [(size, entry.published) for size, entry in at if entry.published is not None]
     if printed and dots:
-        marks = [PlotDot(size, value, value, value, tip(size, f"published {value:.2f}")) for size, value in printed]
+        marks = [Dot(size, value, value, value, tip(size, f"published {value:.2f}")) for size, value in printed]
         yield PlotLine(f"{row.label}, published", number, marks, dashed=True)
 
 
 def _spoken(line: PlotLine) -> str:
-    return f"{line.name}: {', '.join(f'{dot.x:g} points {dot.y:.1f}' for dot in line.dots)}."
+    return f"{line.name}: {', '.join(f'{dot.x:g} points {dot.value:.1f}' for dot in line.dots)}."
 
 
 # --------------------------------------------------------------------------- claims

@@ -14,9 +14,9 @@ from numbers import Integral, Real
 import numpy as np
 
 from qwp.judging.verdict import FAILED, SUCCEEDED
-from qwp.report.charts import Picture
 from qwp.report.word_map import WordMap
 from qwp.showing import html
+from qwp.showing.charts import Picture
 from qwp.showing.html import Markup, element, join
 from qwp.showing.svg import MISSING
 

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp.arrays import AnyFloats, Floats
-from qwp.report.charts import marker
 from qwp.results.lexicon import InducedPair
 from qwp.results.sides import AlignedSide
 from qwp.results.summary import looks_like_content
 from qwp.showing import svg
+from qwp.showing.charts import marker
 from qwp.showing.html import Markup
 from qwp.showing.svg import shortened, text_width
 

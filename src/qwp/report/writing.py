@@ -24,13 +24,13 @@ from qwp.report.analysis import (
     Reliability,
     analyse,
 )
-from qwp.report.charts import Bars, Dot, LineChart, Picture, Ranges
 from qwp.report.page import Section, render
 from qwp.report.word_map import WordMap
 from qwp.results.alignment import Alignment
 from qwp.results.summary import quality_rows, recorded, times
 from qwp.search.retrieval import DEFAULT_CSLS_K
 from qwp.showing import svg
+from qwp.showing.charts import Bars, Dot, LineChart, Picture, Ranges
 from qwp.showing.html import Markup, join
 from qwp.showing.svg import percent
 from qwp.spaces.io.files import atomic_write, check_folder
