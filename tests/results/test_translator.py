@@ -26,7 +26,7 @@ from qwp.results.translator import (
     lookup_coefficients,
     read_lookup,
 )
-from qwp.search import one_pass, retrieval
+from qwp.search import retrieval
 from qwp.search.spelling import Spelling
 from qwp.spaces import normalization
 from qwp.spaces.embeddings import Side
@@ -369,13 +369,13 @@ def test_the_hubs_are_the_neighbourhood_means(aligned: Alignment) -> None:
     assert small.lookup("tgt", 10_000) is small.lookup("tgt", len(aligned.src))
 
 
-def test_the_lookups_of_both_sides_come_from_one_product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_pass, "_SHARE", 4)
-    align(*planted_embeddings(200, noise=0.1), **QUICK).save(tmp_path / "a")
+def test_the_lookups_of_both_sides_come_from_one_product(tmp_path: Path) -> None:
+    # Enough words for one product.
+    align(*planted_embeddings(650, noise=0.1), **QUICK).save(tmp_path / "a")
     found = Alignment.load(tmp_path / "a", check="size")
     reported: list[int] = []
     found.lookup("tgt", 10, reported.append)
-    assert sum(reported) == 200
+    assert sum(reported) == 650
     assert found.has_lookup("src")
     assert Alignment.load(tmp_path / "a", check="size").has_lookup("src")
     for side, other in (("src", "tgt"), ("tgt", "src")):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,25 @@ from benchmarks.common import clustered_space
 from qwp import arrays
 from qwp.arrays import Floats
 from qwp.search import one_pass as module
-from qwp.search.one_pass import OnePass, one_pass
+from qwp.search.one_pass import Bars, OnePass, one_pass
 from tests.tolerance import rounding
 
 # Fewer words for each bar, so that small spaces take part.
 SHARE = 4
 
 
-@pytest.fixture(autouse=True)
-def small_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_SHARE", SHARE)
+BARS = Bars(share=SHARE)
+
+
+@dataclass(frozen=True)
+class Shifted(Bars):
+    """Bars that are too high or too low."""
+
+    shift: float = 0.0
+
+    def of(self, queries: Floats, keys: Floats, rank: int) -> Floats:
+        found: Floats = super().of(queries, keys, rank)
+        return found + self.shift
 
 
 def unit(rows: Floats) -> Floats:
@@ -79,18 +89,15 @@ def check(found: OnePass | None, src: Floats, tgt: Floats, k: int) -> None:
 @pytest.mark.parametrize("name", SPACES)
 def test_the_result_is_exact(name: str, k: int) -> None:
     src, tgt = SPACES[name]
-    check(one_pass(src, tgt, k), src, tgt, k)
+    check(one_pass(src, tgt, k, bars=BARS), src, tgt, k)
 
 
 @pytest.mark.parametrize("shift", [-0.3, 0.1, 0.3])
 @pytest.mark.parametrize("name", ["independent", "hubs", "clusters"])
-def test_the_bars_do_not_matter(name: str, shift: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bars_do_not_matter(name: str, shift: float) -> None:
     # High bars leave many words in doubt, low bars keep many entries.
-    bars = module._bars
-    monkeypatch.setattr(module, "_bars", lambda *args: bars(*args) + shift)
-    monkeypatch.setattr(module, "_MOST", 1000)
     src, tgt = SPACES[name]
-    check(one_pass(src, tgt, 10), src, tgt, 10)
+    check(one_pass(src, tgt, 10, bars=Shifted(SHARE, most=1000, shift=shift)), src, tgt, 10)
 
 
 def test_few_words_are_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,24 +109,21 @@ def test_few_words_are_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
         return in_blocks(function, queries, keys)
 
     monkeypatch.setattr(module, "_in_blocks", counted)
-    monkeypatch.setattr(module, "_SHARE", 16)
     src, tgt = clustered_space(1200, 30, 0), clustered_space(1000, 30, 0)
     assert one_pass(src, tgt, 10) is not None
     assert sum(compared) < 0.2 * len(src) * len(tgt)
 
 
-def test_nearly_equal_similarities_are_left_to_the_usual_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_bars", lambda queries, keys, rank: np.full(len(queries), -2.0))
-    monkeypatch.setattr(module, "_MOST", 1)
-    assert one_pass(*SPACES["independent"], 10) is None
+def test_nearly_equal_similarities_are_left_to_the_usual_way() -> None:
+    assert one_pass(*SPACES["independent"], 10, bars=Shifted(SHARE, most=1, shift=-4.0)) is None
 
 
 def test_small_sides_and_other_arrays_are_left_to_the_usual_way() -> None:
     src, tgt = SPACES["independent"]
-    assert one_pass(src[:20], tgt, 10) is None
-    assert one_pass(src, tgt[:20], 10) is None
+    assert one_pass(src[:20], tgt, 10, bars=BARS) is None
+    assert one_pass(src, tgt[:20], 10, bars=BARS) is None
     torch = pytest.importorskip("torch")
-    assert one_pass(torch.asarray(src), torch.asarray(tgt), 10) is None
+    assert one_pass(torch.asarray(src), torch.asarray(tgt), 10, bars=BARS) is None
 
 
 def test_threads_and_memory_do_not_matter() -> None:
@@ -127,5 +131,5 @@ def test_threads_and_memory_do_not_matter() -> None:
     reports: list[int] = []
     with arrays.use_threads(2), arrays.use_memory(1e-4):
         assert arrays.block_rows(len(tgt), src) < 100
-        check(one_pass(src, tgt, 10, reports.append), src, tgt, 10)
+        check(one_pass(src, tgt, 10, reports.append, bars=BARS), src, tgt, 10)
     assert sum(reports) == len(src)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,6 +17,7 @@ from tests.conftest import QUICK, planted_embeddings
 from tools import project, structure
 
 PLACES = {(str(project.PACKAGE / step.file), step.line()): step for step in structure.WALK}
+TESTS = Path(__file__).parents[1]
 # Files whose functions only pass calls on (docs/architecture.md, below the walk).
 PASSED_ON = {"stages/stage.py", "stages/anchored.py"}
 
@@ -69,3 +71,10 @@ def test_a_fit_calls_the_functions_of_the_walk_in_their_order() -> None:
         "refine",
         "verdict",
     ]
+
+
+def test_no_test_patches_a_tuned_constant() -> None:
+    # A tuned constant is a field of the component that uses it, so that a test can pass a small value.
+    patched = re.compile(r"monkeypatch\.setattr\(\s*[\w.]+,\s*\"(_?[A-Z][A-Z_]+)\"")
+    found = {name for path in TESTS.rglob("*.py") for name in patched.findall(path.read_text("utf-8"))}
+    assert found == {"FILE_LOCKS"}  # which simulates another operating system

@@ -22,16 +22,37 @@ from qwp import arrays
 T = TypeVar("T")
 Matrix: TypeAlias = npt.NDArray[Any]
 
-# Every 16th word sets the bars, at the greatest cost of an eighth of the product.
-_SHARE = 16
-# Similarities of the sample in a group, of which only the largest counts: partitioning maxima is several times as fast.
-_GROUP = 4
-# Blocks with more entries for each row and column than this multiple of the usual number are given up.
-_MOST = 8
-# Rows of a block with few columns: more need memory and are no faster.
-_ROWS = 1024
-# Words with more entries than this multiple of the mean are compared with all others, which saves memory.
-_WIDEST = 3
+
+@dataclass(frozen=True)
+class Bars:
+    """How bars are chosen, and how many entries above them are too many. The time depends on it, not the result.
+
+    Attributes:
+        share: every `share`-th word sets the bars, at the greatest cost of an eighth of the product.
+        group: similarities of the sample of which only the largest counts: partitioning maxima is several times as
+            fast.
+        most: blocks with more entries for each row and column than this multiple of the usual number are given up.
+        widest: words with more entries than this multiple of the mean are compared with all others, which saves memory.
+    """
+
+    share: int = 16
+    group: int = 4
+    most: int = 8
+    widest: int = 3
+
+    def of(self, queries: Matrix, keys: Matrix, rank: int) -> Matrix:
+        """Return the similarity of each query to about its (rank * share)-th nearest key, (n,)."""
+
+        def bars(similarity: Matrix) -> Matrix:
+            groups = similarity.shape[1] // self.group
+            maxima = similarity[:, : groups * self.group].reshape(-1, self.group, groups).max(axis=1)
+            found: Matrix = np.partition(maxima, groups - rank, axis=1)[:, groups - rank]
+            return found
+
+        return np.concatenate(_in_blocks(bars, queries, np.ascontiguousarray(keys[:: self.share, :])))
+
+
+BARS = Bars()
 
 
 @dataclass(frozen=True)
@@ -46,13 +67,16 @@ class _Side:
     values: Matrix
     bars: Matrix
 
-    def means(self, k: int) -> tuple[Matrix, Matrix]:
-        """Return the mean of the k largest entries of each word, (n,), and the words where k entries are not sure."""
+    def means(self, k: int, widest: int) -> tuple[Matrix, Matrix]:
+        """Return the mean of the k largest entries of each word, (n,), and the words where k entries are not sure.
+
+        widest: words with more entries than this multiple of the mean are not sure.
+        """
         n = self.bars.shape[0]
         above = self.values > self.bars[self.own]
         own, values = self.own[above], self.values[above]
         counts = np.bincount(own, minlength=n)
-        width = max(k, int(min(counts.max(), _WIDEST * counts.mean())))
+        width = max(k, int(min(counts.max(), widest * counts.mean())))
         # The number of each entry among those of its word.
         number = np.arange(own.shape[0], dtype=np.int32)
         number -= (np.cumsum(counts) - counts).astype(np.int32)[own]
@@ -98,40 +122,31 @@ class OnePass:
         return forward, forward_scores - self.src_means, backward, backward_scores - self.tgt_means
 
 
-def one_pass(src: Any, tgt: Any, k: int, callback: Callable[[int], None] | None = None) -> OnePass | None:
+def one_pass(
+    src: Any, tgt: Any, k: int, callback: Callable[[int], None] | None = None, *, bars: Bars = BARS
+) -> OnePass | None:
     """Return the neighbourhoods of src (n, d) and tgt (m, d), unit rows, k at most n and m.
 
     None if the arrays are not NumPy's, if a side is small, or if very many similarities are nearly equal.
     callback: gets the number of source words of each finished block, from the thread that computed it.
+    bars: how the bars are chosen.
     """
     # Bars at this rank of the sample leave several times k entries, so that nearly all words have k.
     rank = 3 + k // 4
-    if not isinstance(src, np.ndarray) or min(src.shape[0], tgt.shape[0]) < 2 * _SHARE * _GROUP * rank:
+    if not isinstance(src, np.ndarray) or min(src.shape[0], tgt.shape[0]) < 2 * bars.share * bars.group * rank:
         return None
-    bars = _bars(src, tgt, rank), _bars(tgt, src, rank)
-    sides = _entries(src, tgt, *bars, most=_MOST * _SHARE * rank, callback=callback)
+    chosen = bars.of(src, tgt, rank), bars.of(tgt, src, rank)
+    sides = _entries(src, tgt, *chosen, most=bars.most * bars.share * rank, callback=callback)
     if sides is None:
         return None
     means = []
     for queries, keys, side in ((src, tgt, sides[0]), (tgt, src, sides[1])):
-        found_means, unsure = side.means(k)
+        found_means, unsure = side.means(k, bars.widest)
         again = _in_blocks(lambda s: arrays.to_numpy(arrays.mean_of_largest(s, k)), queries[unsure, :], keys)
         if again:
             found_means[unsure] = np.concatenate(again)
         means.append(found_means)
     return OnePass(src, tgt, means[0], means[1], sides)
-
-
-def _bars(queries: Matrix, keys: Matrix, rank: int) -> Matrix:
-    """Return the similarity of each query to about its (rank * _SHARE)-th nearest key, (n,)."""
-
-    def bars(similarity: Matrix) -> Matrix:
-        groups = similarity.shape[1] // _GROUP
-        maxima = similarity[:, : groups * _GROUP].reshape(-1, _GROUP, groups).max(axis=1)
-        found: Matrix = np.partition(maxima, groups - rank, axis=1)[:, groups - rank]
-        return found
-
-    return np.concatenate(_in_blocks(bars, queries, np.ascontiguousarray(keys[::_SHARE, :])))
 
 
 def _entries(
@@ -212,5 +227,6 @@ def _nearest(queries: Matrix, keys: Matrix, side: _Side, key_bars: Matrix, key_m
 
 def _in_blocks(function: Callable[[Matrix], T], queries: Matrix, keys: Matrix) -> list[T]:
     """Return `function` of the similarities of blocks of the queries (n, d) to the keys (m, d)."""
-    size = min(arrays.block_rows(keys.shape[0], queries), _ROWS)
+    # If there are few columns, more than 1,024 rows need memory and are no faster.
+    size = min(arrays.block_rows(keys.shape[0], queries), 1024)
     return arrays.map_blocks(lambda rows: function(queries[rows, :] @ keys.T), queries.shape[0], size, queries)
