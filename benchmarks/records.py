@@ -12,6 +12,7 @@ import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,13 @@ def is_recorded(key: Record, records: Iterable[Record]) -> bool:
     return any(key.items() <= record.items() for record in records)
 
 
-def measure_missing(runs: Iterable[Run], path: Path) -> None:
-    """Measure the runs without a record in a file, and append their records to it."""
+def measure_missing(runs: Iterable[Run], path: Path, part: tuple[int, int] = (0, 1)) -> None:
+    """Measure the runs without a record in a file, and append their records to it.
+
+    part: (I, N) measures every N-th run from number I on only, so that N processes share the work.
+    """
     known = read_records(path)
-    for run in runs:
+    for run in islice(runs, part[0], None, part[1]):
         if not is_recorded(run.key, known):
             append_record({**run.key, **run.measure()}, path)
 
@@ -66,12 +70,14 @@ def main(module: str, description: str | None, suites: Suites, results: Path) ->
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"some of {', '.join(suites)} (default: all)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     parser.add_argument("--output", type=Path, default=results, help="file that gets the records")
+    parser.add_argument("--part", default="0/1", metavar="I/N", help="measure every N-th run from number I on")
     options = parser.parse_args()
+    first, every = map(int, options.part.split("/"))
     unknown = [suite for suite in options.suites if suite not in suites]
     if unknown:
         parser.error(f"unknown suites {', '.join(unknown)}; expected some of {', '.join(suites)}")
     for suite in options.suites or suites:
-        measure_missing(suites[suite](options.device), options.output)
+        measure_missing(suites[suite](options.device), options.output, (first, every))
 
 
 # --------------------------------------------------------------------------- tables
