@@ -178,7 +178,7 @@ def small_work(programs: Sequence[Program], folder: Path) -> Iterator[Figure]:
         f"align 1,500 x 50, slowest of {_SEEDS} seeds": (5.0, ("align", *pair, "-q", "--out"), seeds),
         f"align three languages of 1,000 words, slowest of {_SEEDS} seeds": (
             30.0,
-            ("align", *three, "--method", "multi", "-q", "--out"),
+            ("align-all", *three, "-q", "--out"),
             seeds,
         ),
         "qwp demo": (15.0, ("demo", "--report"), [()]),

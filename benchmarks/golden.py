@@ -52,11 +52,8 @@ class Case:
         """Fit and return the maps, the verdict and the estimate."""
         src, tgt, gold = DATA[self.data]()
         aligner = make_aligner(self.method, seed=self.seed, device=device, threads=1)
-        if self.method == "multi":
-            alignment = aligner.fit_all({"src": src, "tgt": tgt}, hub="tgt").alignments["src"]
-        else:
-            lexicon = qwp.Lexicon(gold.pairs[:SEED_PAIRS]) if METHODS[self.method].supervision == REQUIRED else None
-            alignment = aligner.fit(src, tgt, lexicon=lexicon).alignment_
+        lexicon = qwp.Lexicon(gold.pairs[:SEED_PAIRS]) if METHODS[self.method].supervision == REQUIRED else None
+        alignment = aligner.fit(src, tgt, lexicon=lexicon).alignment_
         quality = alignment.quality
         estimate = np.nan if quality.estimate is None else quality.estimate.overall.p1
         maps = {"src": alignment.src_map, "tgt": np.zeros(0) if alignment.tgt_map is None else alignment.tgt_map}

@@ -1,10 +1,9 @@
 """Accuracy, time and memory of every method on every pair of the benchmark data.
 
-    QWP_BENCH=FOLDER python -m benchmarks.systems [accuracy | several | cost] --device cuda
+    QWP_BENCH=FOLDER python -m benchmarks.systems [accuracy | cost] --device cuda
 
-`accuracy` scores each method, `several` compares `multi` with pairwise alignments, and `cost` measures time and memory
-of each method in a fresh process. Supervised methods see the training split of MUSE only, so they have no row for pairs
-without one. The test split scores all of them.
+`accuracy` scores each method, and `cost` measures time and memory of each in a fresh process. Supervised methods see
+the training split of MUSE only, so they have no row for pairs without one. The test split scores all of them.
 """
 
 from __future__ import annotations
@@ -13,25 +12,20 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
-from itertools import permutations
+from functools import partial
 from typing import Any
 
-import qwp
 from benchmarks import records
 from benchmarks.ablation import LEAST_P1
-from benchmarks.data import TASKS, VOCABULARY, Task, bench_file, novels, scored
+from benchmarks.data import TASKS, Task, bench_file, scored
 from benchmarks.memory import device_peak, in_fresh_process, reset_device_peak
 from benchmarks.records import Record, Run, cell, markdown, mean, select, share
-from qwp import Alignment, Embeddings, Lexicon, MultiAlignment
-from qwp.methods import METHODS, Multi, make_aligner
+from qwp import Lexicon
+from qwp.methods import METHODS, make_aligner
 from qwp.methods.settings import REQUIRED
 
 RESULTS = records.FOLDER / "systems.jsonl"
-LANGUAGES = ("es", "fr", "de", "en")
-ROUND_TRIP_WORDS = 5000
 COST_TASKS = ("zhang es-en", "zhang it-en", "novels en-es")
-MULTI, PAIRWISE = "multi", "wp, orthogonal map"
 
 
 @dataclass(frozen=True)
@@ -73,7 +67,7 @@ SYSTEMS = (
     System("rcsls", "rcsls"),
     System("proc-b, first 1,000 pairs", "proc-b", first_pairs=1000),
 )
-LABELS = (*(system.label for system in SYSTEMS), MULTI)
+LABELS = tuple(system.label for system in SYSTEMS)
 
 
 # --------------------------------------------------------------------------- accuracy
@@ -99,70 +93,13 @@ def _accuracy(system: System, task: Task, seed: int, device: str) -> Record:
     return {**about, **scored(aligner.alignment_, gold, device), "seconds": seconds}
 
 
-# --------------------------------------------------------------------------- several languages
-
-
-def several_suite(device: str) -> Iterator[Run]:
-    """Score all twelve directions between four languages, by `multi` and by `wp` with an orthogonal map.
-
-    All maps of `multi` are orthogonal, so that the languages share one space; `wp` gets the same restriction.
-    """
-    joint = cache(partial(_fit_multi, device))
-    for src, tgt in permutations(LANGUAGES, 2):
-        name = f"{src}-{tgt}"
-        for label, align in (
-            (MULTI, lambda src, tgt: joint()[0].pair(src, tgt)),
-            (PAIRWISE, partial(_pairwise, device)),
-        ):
-            key = {"task": f"twelve {name}", "label": label, "seed": 0}
-            yield Run(key, partial(_direction, align, src, tgt, device))
-        if "en" in (src, tgt):
-            yield Run({"task": f"novels {name}", "label": MULTI, "seed": 0}, partial(_multi, joint, src, tgt, device))
-
-
-def novels_spaces() -> dict[str, Embeddings]:
-    """Return the vectors of all languages of the novels."""
-    return {name: qwp.load(bench_file(f"novels/{name}.npz"), max_vocab=VOCABULARY) for name in LANGUAGES}
-
-
-def _fit_multi(device: str) -> tuple[MultiAlignment, float]:
-    spaces = novels_spaces()
-    begin = time.perf_counter()
-    return Multi(device=device).fit_all(spaces, hub="en"), time.perf_counter() - begin
-
-
-def _pairwise(device: str, src: str, tgt: str) -> Alignment:
-    spaces = novels_spaces()
-    return make_aligner("wp", device=device, map="orthogonal").fit(spaces[src], spaces[tgt]).alignment_
-
-
-def _gold(src: str, tgt: str) -> Lexicon:
-    return Lexicon.load(bench_file(novels(f"{src}-{tgt}").lexicon))
-
-
-def _direction(align: Callable[[str, str], Alignment], src: str, tgt: str, device: str) -> Record:
-    """Score a direction by its dictionary, or without one by the share of back-translations that are correct."""
-    alignment = align(src, tgt)
-    if "en" in (src, tgt):
-        return {"measure": "P@1", "value": scored(alignment, _gold(src, tgt), device)["csls_p1"]}
-    pairs = alignment.on(device).induce(max_words=ROUND_TRIP_WORDS)
-    return {"measure": "round trip", "value": 100 * len(pairs) / ROUND_TRIP_WORDS}
-
-
-def _multi(joint: Callable[[], tuple[MultiAlignment, float]], src: str, tgt: str, device: str) -> Record:
-    alignment, seconds = joint()
-    about = {"method": MULTI, "options": {}}
-    return {**about, **scored(alignment.pair(src, tgt), _gold(src, tgt), device), "seconds": seconds}
-
-
 # --------------------------------------------------------------------------- time and memory
 
 
 def cost_suite(device: str) -> Iterator[Run]:
     """Measure time and memory of a fit with seed 0 in a fresh process."""
     for task in (task for task in TASKS if task.name in COST_TASKS):
-        labels = [system.label for system in SYSTEMS if system.can_fit(task)]
-        for label in [*labels, *([MULTI] if task.training is not None else [])]:
+        for label in (system.label for system in SYSTEMS if system.can_fit(task)):
             key = {"task": task.name, "label": label, "alone_on": device}
             yield Run(key, partial(_cost, label, task.name, device))
 
@@ -174,9 +111,6 @@ def _cost(label: str, task: str, device: str) -> Record:
 
 def prepare_fit(label: str, task: str, device: str) -> Callable[[], Record]:
     """Load the spaces and return the call to measure: it fits and returns seconds and GPU memory."""
-    if label == MULTI:
-        spaces = novels_spaces()
-        return lambda: _timed_fit(lambda: Multi(device=device).fit_all(spaces, hub="en"), device)
     system, chosen = next(s for s in SYSTEMS if s.label == label), next(t for t in TASKS if t.name == task)
     lexicon = system.lexicon(chosen)
     src, tgt, _ = chosen.load()
@@ -193,7 +127,6 @@ def _timed_fit(fit: Callable[[], Any], device: str) -> Record:
 
 SUITES: dict[str, Callable[[str], Iterator[Run]]] = {
     "accuracy": accuracy_suite,
-    "several": several_suite,
     "cost": cost_suite,
 }
 
@@ -209,8 +142,6 @@ def tables(found: Sequence[Record]) -> str:
         if rows := select(scores, task=task.name):
             covered = f"{rows[0]['covered']:,} of {rows[0]['gold_words']:,} source words covered"
             parts += [f"### {task.name} ({covered})", task_table(rows, peak_memory(found, task))]
-    if twelve := [r for r in found if "measure" in r]:
-        parts += ["### Twelve directions", twelve_table(twelve)]
     parts += ["### The verdict", verdict_line(scores)]
     if alone := [r for r in found if "alone_on" in r]:
         parts += ["### Alone in a process", cost_table(alone)]
@@ -252,17 +183,6 @@ def task_table(scores: Sequence[Record], memory: dict[str, int]) -> str:
         cells = [label, str(len(runs)), f"{statistics.mean(p1):.2f}{spread}", cell(best, 2), *figures]
         rows.append([*cells, share(runs, "succeeded"), cell(mean(runs, "seconds")), peak])
     return markdown([*head, "succeeded", "seconds", "peak MiB, CPU"], rows)
-
-
-def twelve_table(found: Sequence[Record]) -> str:
-    """Compare `multi` with `wp` and an orthogonal map on each pair separately."""
-    rows, means = [], []
-    for task in records.values(found, "task"):
-        group = select(found, task=task)
-        means.append([statistics.mean(r["value"] for r in select(group, label=label)) for label in (MULTI, PAIRWISE)])
-        rows.append([task.removeprefix("twelve "), group[0]["measure"], *map(cell, means[-1])])
-    both = [cell(statistics.mean(column), 2) for column in zip(*means, strict=True)]
-    return markdown(["direction", "measure", MULTI, PAIRWISE], [*rows, ["mean", "", *both]])
 
 
 def cost_table(found: Sequence[Record]) -> str:

@@ -25,9 +25,9 @@ from pathlib import Path
 import numpy as np
 
 from fuzz.results import leftovers
-from qwp import Alignment, Embeddings, InputError, MultiAlignment
+from qwp import Alignment, Embeddings, InputError
 from qwp.results.checkpoints import FILE_NAME
-from qwp.results.saved import ALIGNMENT, SEVERAL
+from qwp.results.saved import ALIGNMENT
 from qwp.spaces import io
 
 WORDS, DIM = 300, 12
@@ -41,48 +41,31 @@ _LONGEST = 30.0
 
 @dataclass(frozen=True)
 class Problem:
-    """Files to align. several: whether there are three."""
+    """Files to align."""
 
     folder: Path
-    several: bool
 
     def command(self, out: Path, *flags: str) -> list[str]:
         """Return the command `qwp align` with a checkpoint after every step."""
-        files = [str(self.folder / f"{name}.vec") for name in ("a", "b", "c")[: 3 if self.several else 2]]
-        method = ["--method", "multi"] if self.several else []
-        return [sys.executable, "-c", CHECKPOINTS, "align", *files, *method, "--out", str(out), *QUICK.split(), *flags]
-
-    def load(self, out: Path) -> Alignment | MultiAlignment:
-        """Load the result in a folder."""
-        return MultiAlignment.load(out) if self.several else Alignment.load(out)
+        files = [str(self.folder / f"{name}.vec") for name in "ab"]
+        return [sys.executable, "-c", CHECKPOINTS, "align", *files, "--out", str(out), *QUICK.split(), *flags]
 
     def maps(self, out: Path) -> list[bytes]:
         """Return the bytes of all maps in a folder."""
-        found = self.load(out)
-        alignments = found.alignments.values() if isinstance(found, MultiAlignment) else [found]
-        return [
-            side.tensors()["map"].tobytes()
-            for a in alignments
-            for side in (a.src_side, a.tgt_side)
-            if side.map is not None
-        ]
-
-    @property
-    def index(self) -> str:
-        """Name of the index of a result."""
-        return SEVERAL if self.several else ALIGNMENT
+        found = Alignment.load(out)
+        return [side.tensors()["map"].tobytes() for side in (found.src_side, found.tgt_side) if side.map is not None]
 
 
-def make_problem(folder: Path, several: bool) -> Problem:
+def make_problem(folder: Path) -> Problem:
     """Write noisy, rotated copies of one space."""
     rng = np.random.default_rng(0)
     words = rng.standard_normal((WORDS, DIM)) * np.arange(1, DIM + 1) ** -0.5
     folder.mkdir()
-    for name in "abc":
+    for name in "ab":
         rotation = np.linalg.qr(rng.standard_normal((DIM, DIM)))[0]
         vectors = words @ rotation + 0.05 * rng.standard_normal((WORDS, DIM))
         io.save(Embeddings([f"{name}{i}" for i in range(WORDS)], vectors.astype("f4")), folder / f"{name}.vec")
-    return Problem(folder, several)
+    return Problem(folder)
 
 
 @dataclass
@@ -111,8 +94,7 @@ class Round:
         self.number, self.problem, self.report = number, problem, report
         self.rng = random.Random(f"{seed} {number}")
         self.out = scratch / f"round-{number}"
-        self.whole = scratch / ("several" if problem.several else "pair")
-        self.older = scratch / ("older-several" if problem.several else "older-pair")
+        self.whole, self.older = scratch / "pair", scratch / "older"
         self.known = {"new": problem.maps(self.whole), "older": problem.maps(self.older)}
 
     def run(self, kills: int, usual: float) -> None:
@@ -169,7 +151,7 @@ class Round:
     def _wait(self, process: subprocess.Popen[str], after: float) -> None:
         """Wait for a time, or until a file appears in the folder and a moment longer."""
         begin = time.monotonic()
-        wanted = self.rng.choice((None, None, FILE_NAME, ".parts-", "parts-", self.problem.index))
+        wanted = self.rng.choice((None, None, FILE_NAME, ".parts-", "parts-", ALIGNMENT))
         while process.poll() is None and time.monotonic() - begin < (after if wanted is None else _LONGEST):
             if wanted is not None and any(path.name.startswith(wanted) for path in self._new_files(begin)):
                 time.sleep(self.rng.choice((0.0, 0.001, 0.01, 0.1)))
@@ -188,7 +170,7 @@ class Round:
 
     def _found(self) -> str:
         """Return which result is in the folder."""
-        if not (self.out / self.problem.index).exists():
+        if not (self.out / ALIGNMENT).exists():
             return "none"
         maps = self.problem.maps(self.out)
         return next((name for name, known in self.known.items() if known == maps), "another")
@@ -198,24 +180,19 @@ class Round:
         try:
             found = self._found()
         except InputError as error:
-            # A kill between the renames of several languages leaves a mix, which --resume repairs.
-            mixed = self.problem.several and "another hash" in str(error) and (self.out / FILE_NAME).exists()
-            self.report.counts["refused as a mix"] += mixed
-            if not mixed:
-                self.report.add(self.number, f"the result cannot be read: {error}")
-            return "a mix"
+            self.report.add(self.number, f"the result cannot be read: {error}")
+            return "none"
         self.report.counts[f"{found} result after a kill"] += 1
         if found == "another" or (had_result and found == "none"):
             self.report.add(self.number, f"after a kill there is {found} result in the folder")
         return found
 
 
-def prepare(scratch: Path, several: bool) -> tuple[Problem, float]:
+def prepare(scratch: Path) -> tuple[Problem, float]:
     """Make a problem and run it twice undisturbed. Returns the problem and the seconds of a run."""
-    name = "several" if several else "pair"
-    problem = make_problem(scratch / f"vectors-{name}", several)
+    problem = make_problem(scratch / "vectors")
     seconds = []
-    for out, flags in ((scratch / f"older-{name}", ["--seed", "5"]), (scratch / name, [])):
+    for out, flags in ((scratch / "older", ["--seed", "5"]), (scratch / "pair", [])):
         begin = time.monotonic()
         ended = subprocess.run(problem.command(out, *flags), capture_output=True, text=True, timeout=SECONDS_TO_RESUME)
         if ended.returncode not in (0, 3):
@@ -224,16 +201,14 @@ def prepare(scratch: Path, several: bool) -> tuple[Problem, float]:
     return problem, min(seconds)
 
 
-def run(kills: int, seed: int, only: int | None = None, *, several: bool | None = None) -> Report:
-    """Kill runs `kills` times in all. several: two languages only, or three only; None: both in turns."""
+def run(kills: int, seed: int, only: int | None = None) -> Report:
+    """Kill runs `kills` times in all."""
     report = Report(verbose=only is not None)
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        kinds = [False, False, True] if several is None else [several]
-        prepared = {kind: prepare(scratch, kind) for kind in sorted(set(kinds))}
+        problem, usual = prepare(scratch)
         number = 0 if only is None else only
         while sum(report.counts[name] for name in ("SIGKILL", "SIGTERM")) < kills:
-            problem, usual = prepared[kinds[number % len(kinds)]]
             Round(number, seed, problem, scratch, report).run(
                 random.Random(f"{seed} times {number}").choice((3, 4, 5)), usual
             )

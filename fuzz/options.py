@@ -218,8 +218,6 @@ def make_case(number: int, seed: int) -> Case:
     has_it = list(FLAGS[option.name].by_method) if option.name in FLAGS else []
     method = rng.choice(has_it if has_it and rng.random() < 0.9 else list(METHODS))
     base = [*BASES[option.command], *(QUICK_OPTIONS[method] if option.command == "align" else [])]
-    if option.command == "align" and method == "multi" and rng.random() < 0.5:
-        base.insert(3, "third.vec")
     if option.command == "align" and option.name in FLAGS and rng.random() < 0.3:
         return _config_case(base, option, rng)
     added = _given(option, rng)

@@ -16,7 +16,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from qwp import QWP, Alignment, Embeddings, align, arrays
-from qwp.methods import WP, Multi
+from qwp.methods import WP
 from qwp.methods.compositions import SEARCH, initializers
 from tests.problems import planted
 
@@ -90,7 +90,7 @@ SHORT_SEARCH = replace(
 @pytest.fixture
 def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all methods search for initial maps with little effort: enough for planted rotations."""
-    for method in (QWP, WP, Multi):
+    for method in (QWP, WP):
         monkeypatch.setattr(method, "pipeline", replace(method.pipeline, init=initializers(SHORT_SEARCH)))
 
 

@@ -72,7 +72,6 @@ def test_the_kind_of_map_is_an_option() -> None:
         ({"refine_weights": "cosine"}, "refine_weights='cosine' is not known; expected one of equal, csls"),
         ({"order": "random"}, "order='random' is not known; expected one of auto, given"),
         ({"dewhiten": 2.0}, "dewhiten=2.0 is out of range; expected 0 to 1"),
-        ({"method": "multi", "map": "reweighted"}, "by orthogonal maps only"),
     ],
 )
 def test_a_wrong_value_is_explained(options: dict[str, Any], message: str) -> None:
@@ -155,9 +154,8 @@ def test_progress_of_several_languages(capsys: pytest.CaptureFixture[str]) -> No
     src, tgt = planted_embeddings(60)
     quick = {**QUICK, "start": "identity", "refine": 1}
     result = qwp.align_all({"a": src, "b": tgt, "c": src}, progress=True, **quick)
-    assert "refinement" in capsys.readouterr().err
-    assert repr(result).startswith("MultiAlignment(a ")
-    assert repr(result).endswith(" -> c)")
+    assert "pair 3 of 3: " in capsys.readouterr().err
+    assert repr(result).startswith("AllPairs(a, b, c: ")
 
 
 def test_stages_and_the_verdict_are_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -203,7 +201,7 @@ if TYPE_CHECKING:
     qwp.align((["a"], [[1.0]]), [[1.0]], lexicon={"a": "b"}, progress=True)
     qwp.align_many([("en.vec", np.ones((2, 2)))], progress=lambda number, event: logging.info("%s", event.stage))
     qwp.evaluate(alignment, [("house", "casa")])
-    qwp.align_all({"en": "en.vec", "es": "es.vec"}, strategy="hub")
+    qwp.align_all({"en": "en.vec", "es": "es.vec"}, map="orthogonal", out="all")
     qwp.demo(seed=1)
     qwp.align("a", "b", corset="x")  # type: ignore[call-arg]
     qwp.align("a", "b", start="lexikon")  # type: ignore[arg-type]

@@ -141,10 +141,10 @@ def test_flags_in_the_text_are_flags() -> None:
 
 
 def test_the_options_of_every_command_are_documented() -> None:
-    """`qwp align` and `qwp align-many` have those of all methods, of which docs/parameters.md is made."""
+    """Commands that align pairs have those of all methods, of which docs/parameters.md is made."""
     wrong = []
     for command in commands.COMMANDS:
-        if command in ("align", "align-many", *commands.OTHER_TOOLS):
+        if command in ("align", "align-all", "align-many", *commands.OTHER_TOOLS):
             continue
         title = next(title for title in headings(CLI) if title.startswith(f"qwp {command}"))
         text = "\n".join([title, *section(CLI, title)])
@@ -199,7 +199,7 @@ _LANGUAGES = ("--src_lang", "en", "--src_emb", "en.vec", "--tgt_lang", "es", "--
 # In an order in which each finds what it needs.
 _LINES = (
     ("align", *_VECTORS, "--out", "en-es", "--profile", *_OUTS),
-    ("align", "es.vec", "en.vec", "fr.vec", "--method", "multi", "--out", "all", "--profile"),
+    ("align-all", "es.vec", "en.vec", "fr.vec", "--out", "all"),
     ("methods", "qwp"),
     ("evaluate", "en-es", *_GOLD),
     ("report", "en-es", *_GOLD),
@@ -258,7 +258,7 @@ def test_the_error_object_is_as_shown() -> None:
 @pytest.mark.slow
 def test_every_block_of_the_questions_runs(folder: Path, quick: None) -> None:
     assert qwp("align", "en.vec", "es.vec", "--out", "en-es", "--quiet").code == 0
-    assert qwp("align", "es.vec", "en.vec", "fr.vec", "--method", "multi", "--out", "all", "--quiet").code == 0
+    assert qwp("align-all", "es.vec", "en.vec", "fr.vec", "--out", "all", "--quiet").code == 0
     assert run_blocks(FAQ)["pair"].translate("casa")["casa"][0].word == "maison"
 
 
@@ -311,6 +311,15 @@ def test_every_block_about_word_change_runs(folder: Path) -> None:
 def test_every_step_when_no_alignment_is_found_runs(folder: Path, quick: None) -> None:
     run_blocks(ROOT / "docs" / "no-alignment.md")
     assert all((folder / name / "alignment.json").is_file() for name in ("longer", "over-fr", "pairs", "spelling"))
+
+
+@pytest.mark.slow
+def test_every_block_about_several_languages_runs(folder: Path, quick: None) -> None:
+    (folder / "de.vec").write_bytes((folder / "fr.vec").read_bytes())
+    names = run_blocks(ROOT / "docs" / "languages.md")
+    assert names["found"].names == ("en", "es", "fr")
+    assert (folder / "languages.html").is_file()
+    assert {path.name for path in (folder / "joint").iterdir()} == {"en.vec", "es.vec", "fr.vec"}
 
 
 # --------------------------------------------------------------------------- installing

@@ -96,7 +96,7 @@ def _refinement() -> str:
         ]
         meaning = plain.declared.help + (f" ({', '.join(exceptions)})" if exceptions else "")
         rows.append((f"`{name}`", f"`{default}`", f"`{common}`", plain.range, meaning))
-    return _markdown(("parameter", "`qwp`, `wp`, `multi`", "the others", "range", "meaning"), rows)
+    return _markdown(("parameter", "`qwp`, `wp`", "the others", "range", "meaning"), rows)
 
 
 def _markdown(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -77,6 +77,7 @@ _GROUPS = {
     "Results": (
         *("qwp.results.alignment.Alignment", "qwp.results.lexicon.InducedPair"),
         *("qwp.results.translator.Translation", "qwp.results.translator.Translations"),
+        "qwp.results.all_pairs.AllPairs",
         "qwp.results.several.MultiAlignment",
     ),
     "Judging": (

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from qwp.migration.run import migrate
     from qwp.report.writing import write_report
     from qwp.results.alignment import Alignment
+    from qwp.results.all_pairs import AllPairs
     from qwp.results.several import MultiAlignment
     from qwp.shifts.compare import Shift, shift
     from qwp.spaces.embeddings import Embeddings
@@ -37,6 +38,7 @@ else:
     _HOMES = {
         "QWP": "qwp.methods",
         "Alignment": "qwp.results.alignment",
+        "AllPairs": "qwp.results.all_pairs",
         "Embeddings": "qwp.spaces.embeddings",
         "Lexicon": "qwp.spaces.lexicon",
         "MultiAlignment": "qwp.results.several",
@@ -88,6 +90,7 @@ else:
 __all__ = [
     "QWP",
     "Alignment",
+    "AllPairs",
     "Embeddings",
     "InputError",
     "Lexicon",

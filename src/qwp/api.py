@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qwp.arrays import AnyFloats
-from qwp.methods import Multi, lexicon_start, make_aligner
+from qwp.methods import lexicon_start, make_aligner
+from qwp.methods.align_all import align_all as every_two
 from qwp.results.alignment import Alignment
+from qwp.results.all_pairs import AllPairs, PairStore
 from qwp.results.checkpoints import Checkpoint
-from qwp.results.several import MultiAlignment
 from qwp.showing.events import PairCallback, ProgressCallback
 from qwp.spaces.lexicon import PairsOfWords
 from qwp.spaces.objects import Space
@@ -73,17 +75,25 @@ def align_many(
 
 def align_all(
     spaces: Mapping[str, Space],
-    hub: str | None = None,
+    method: Method = "qwp",
     seed: int = 0,
     *,
-    progress: bool | ProgressCallback | None = None,
-    checkpoint: Checkpoint | None = None,
+    out: str | Path | None = None,
+    progress: bool | PairCallback | None = None,
     **options: Unpack[Options],
-) -> MultiAlignment:
-    """Map several languages, by name, into the space of one of them, the hub (by default the last), with `multi`."""
-    aligner = make_aligner("multi", seed=seed, **options)
-    assert isinstance(aligner, Multi)
-    return aligner.fit_all(spaces, hub=hub, progress=progress, checkpoint=checkpoint)
+) -> AllPairs:
+    """Align every two of several languages, by name, and bridge the pairs that fail over the others.
+
+    Args:
+        spaces: two or more, by the names of their languages; each as `align` takes it.
+        method: one of `qwp.methods.METHODS`.
+        seed: seed of all random choices.
+        out: a folder that keeps each finished pair; an interrupted run continues from it.
+        progress: True for a progress bar on stderr, or a function that gets the number of the pair before the event.
+        options: parameters of the method.
+    """
+    store = PairStore(None if out is None else Path(out))
+    return every_two(make_aligner(method, seed=seed, **options), spaces, store=store, progress=progress)
 
 
 def demo(seed: int = 0, *, progress: bool | ProgressCallback | None = None, **options: Unpack[Options]) -> Alignment:

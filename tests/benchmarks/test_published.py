@@ -61,7 +61,7 @@ def test_every_run_of_a_benchmark_is_recorded_once(path: Path, runs: list[Run]) 
 
 
 def test_every_method_is_in_the_comparison() -> None:
-    assert {system.method for system in systems.SYSTEMS} | {"multi"} == set(METHODS)
+    assert {system.method for system in systems.SYSTEMS} == set(METHODS)
 
 
 def test_settings_are_chosen_on_the_training_split_and_scored_on_the_test_split() -> None:

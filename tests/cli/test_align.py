@@ -98,7 +98,7 @@ def test_a_bridge_is_reported_and_belongs_to_the_run(problem: Problem, tmp_path:
         (("--via", "missing.vec"), "missing.vec"),
         (("--via", "{src}", "--lexicon", "{lexicon}"), "a bridge and a lexicon were given"),
         (("--via", "{src}", "--method", "gromov"), "does not start from pairs"),
-        (("{tgt}", "--via", "{src}", "--method", "multi"), "--via serves two languages"),
+        (("{tgt}",), "3 vector files were given; expected two. `qwp align-all"),
     ],
 )
 def test_a_bridge_that_cannot_be_used_is_refused(
@@ -413,7 +413,6 @@ def test_a_bad_value_is_explained(problem: Problem, tmp_path: Path) -> None:
         (["--dewhiten", "-0.1"], "dewhiten=-0.1 is out of range; expected 0 to 1"),
         (["--dewhiten", "nan"], "dewhiten=nan is out of range; expected 0 to 1"),
         (["--method", "proc-b", "--refine-weights", "csls"], "not of proc-b: leave it out (`qwp methods proc-b`"),
-        (["--method", "multi", "--map", "reweighted"], "several languages share one space by orthogonal maps only"),
         (["--steps", "many"], "--steps"),
     ]
     for args, message in cases:
@@ -794,7 +793,7 @@ def test_an_interrupted_run_without_a_folder_saves_nothing(problem: Problem, tmp
         (["--src-out", "x.vec", "--tgt-out", "./x.vec"], "--src-out and --tgt-out both name x.vec; expected two files"),
         (["--src-out", "x.unknown"], "x.unknown ends in '.unknown', expected one of"),
         (["--src-out", "none/x.vec"], "none"),
-        (["SRC", "--method", "multi", "--src-out", "x.vec"], "3 vector files were given, and the result of several is"),
+        (["SRC", "--out", "d"], "3 vector files were given; expected two"),
         (["--out", "d", "--resume", "--force"], "--resume and --force were both given"),
     ],
 )
@@ -802,14 +801,11 @@ def test_impossible_outputs_are_refused_before_reading(
     problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    third = tmp_path / "third.vec"
-    third.write_bytes(problem.tgt.read_bytes())
-    places = {"SRC": third if "multi" in args else problem.src}
-    ran = qwp("align", problem.src, problem.tgt, *(places.get(arg, arg) for arg in args))
+    ran = qwp("align", problem.src, problem.tgt, *(problem.src if arg == "SRC" else arg for arg in args))
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
     assert "reading" not in ran.err
-    assert [path.name for path in tmp_path.iterdir()] == ["third.vec"]
+    assert list(tmp_path.iterdir()) == []
 
 
 # --------------------------------------------------------------------------- which words are read, and how

@@ -88,7 +88,7 @@ def test_a_failed_pair_is_recorded_and_the_others_continue(pairs: Path, folder: 
     [
         (("--engine", "spark"), "--engine spark is not known; expected one of local, ray"),
         (("--address", "auto"), "--address auto is that of a Ray cluster; expected --engine ray with it"),
-        (("--start", "lexicon:x"), "--start lexicon:x: not of a list of pairs; expected lexicons in its fourth column"),
+        (("--start", "lexicon:x"), "--start lexicon:x: not of several pairs; expected lexicons in the fourth column"),
         (("--workers", "0"), "workers=0 is out of range"),
         (("--coreset-size", "0"), "coreset_size=0 is out of range"),
         (("--method", "procrustes", "--epochs", "3"), "--epochs is an option of"),

@@ -325,7 +325,7 @@ def test_words_outside_of_the_vocabulary_are_translated_without_the_models(model
 def test_many_subwords_stay_in_the_model(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "subwords" not in aligned().err
     found = Alignment.load("out")
-    warn_of_subwords([found], few=100)
+    warn_of_subwords(found, few=100)
     assert (
         "the subwords of en (0.0 GiB) are not saved: words outside of its vocabulary are translated as long as"
         in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The folder of `qwp align --out`. test_align.py and test_several.py test the whole command."""
+"""The folder of `qwp align --out`. test_align.py tests the whole command."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from qwp import Alignment, InputError, align
 from qwp.cli.folders import ResultFolder
-from qwp.cli.results import PairTask, Task
+from qwp.cli.results import PairTask
 from qwp.methods import make_aligner
 from qwp.methods.settings import Supervision
 from qwp.results.checkpoints import FILE_NAME
@@ -31,7 +31,7 @@ def finished() -> Alignment:
     return align(*planted_embeddings(100), **OPTIONS)
 
 
-def task_like(**changes: Any) -> Task:
+def task_like(**changes: Any) -> PairTask:
     """Return the task of the finished alignment, or one with other settings."""
     return PairTask(make_aligner("qwp", **{**OPTIONS, **changes}), Supervision())
 
@@ -89,7 +89,7 @@ def test_an_unusable_result_may_be_replaced(finished: Alignment, tmp_path: Path)
 
 
 def test_settings_are_the_identity_without_inputs(finished: Alignment) -> None:
-    task = cast(PairTask, task_like())
+    task = task_like()
     whole: Identity = task.identity({"src": finished.src.sha256(), "tgt": finished.tgt.sha256()})
     assert task.settings() == replace(whole, inputs={})
 

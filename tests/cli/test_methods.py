@@ -61,14 +61,13 @@ REFINEMENT = {
 }
 
 
-@pytest.mark.parametrize("method", ["qwp", "wp", "multi"])
+@pytest.mark.parametrize("method", ["qwp", "wp"])
 def test_the_refinement_of_the_default_method_in_json_and_in_the_table(method: str) -> None:
     [entry] = qwp("methods", method, "--json").json["methods"]
     options = {option["name"]: option for option in entry["options"]}
-    expected = {**REFINEMENT, **({"map": ("str", "orthogonal")} if method == "multi" else {})}
-    assert {name: (options[name]["type"], options[name]["default"]) for name in expected} == expected
+    assert {name: (options[name]["type"], options[name]["default"]) for name in REFINEMENT} == REFINEMENT
     lines = qwp("methods", method, "--format", "table").out.splitlines()
-    for name, (_, default) in expected.items():
+    for name, (_, default) in REFINEMENT.items():
         assert options[name]["flag"] == f"--{name.replace('_', '-')}"
         declared = METHODS[method].parameters()[name]
         assert (options[name]["help"], options[name]["range"]) == (declared.declared.help, declared.range)

@@ -155,7 +155,7 @@ def test_result_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_completions_of_bash() -> None:
     cases: list[tuple[str, list[str]]] = [
-        ("qwp al", ["align", "align-many"]),
+        ("qwp al", ["align", "align-all", "align-many"]),
         ("qwp align a b --meth", ["--method"]),
         ("qwp align a b --method self", ["self-learning"]),
         ("qwp align a b --start iden", ["identity", "identical"]),

@@ -1,8 +1,7 @@
-"""Results of `qwp align` with two languages and with several."""
+"""Results of `qwp align`."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from qwp import InputError
 from qwp.cli.results import (
     PairTask,
-    Several,
     example_words,
     expect_alignment,
 )
@@ -75,30 +73,16 @@ def test_a_loaded_pair_equals_the_fitted_pair(problem: Problem, aligned: Path) -
     assert difference.startswith("config.")
 
 
-def test_files_name_the_languages_and_the_second_is_the_hub() -> None:
-    task = Several(make_aligner("multi"), Supervision(), [Path("x/es.vec.gz"), Path("en.bin"), Path("fr.vec")])
-    found = task.identity({"es": "1", "en": "2", "fr": "3"})
-    assert (list(found.inputs), found.hub) == (["es", "fr", "en"], "en")
-
-
-@pytest.mark.parametrize(
-    ("paths", "message"),
-    [
-        (["a.vec", "b.vec", "a.bin"], "is not the only file named 'a'"),
-        (["a.vec", "b.vec", "con.vec"], "'con' cannot name a language"),
-        (["a.vec", "b.vec", "A.vec"], "differ by case only"),
-    ],
-)
-def test_languages_that_cannot_share_a_folder(paths: list[str], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Several(make_aligner("multi"), Supervision(), [Path(path) for path in paths])
-
-
 def test_folders_of_several_languages_and_unfinished_runs_are_refused(tmp_path: Path) -> None:
     expect_alignment(tmp_path)
     (tmp_path / FILE_NAME).touch()
     with pytest.raises(InputError, match=f"{tmp_path} holds an interrupted run and no finished alignment: give its"):
         expect_alignment(tmp_path)
-    (tmp_path / "multi.json").write_text(json.dumps({"schema": 1, "hub": "en", "languages": ["de", "fr"]}))
-    with pytest.raises(InputError, match=f"aligned onto en: name one of {tmp_path / 'de'}, {tmp_path / 'fr'}"):
-        expect_alignment(tmp_path)
+    for index in ("multi.json", "all-pairs.json"):
+        folder = tmp_path / index.partition(".")[0]
+        for name in ("de", "fr"):
+            (folder / name).mkdir(parents=True)
+            (folder / name / "alignment.json").touch()
+        (folder / index).touch()
+        with pytest.raises(InputError, match=f"holds several alignments: name one of {folder / 'de'}, {folder / 'fr'}"):
+            expect_alignment(folder)

@@ -30,7 +30,7 @@ def test_saves_at_the_same_time() -> None:
 
 @pytest.mark.slow
 def test_kills() -> None:
-    report = kills.run(2, seed=0, several=False)
+    report = kills.run(2, seed=0)
     assert report.findings == []
     assert report.counts["SIGKILL"] + report.counts["SIGTERM"] >= 2
 

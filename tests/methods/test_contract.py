@@ -83,7 +83,6 @@ class Case:
 CASES = {
     "qwp": Case(QUICK, brief=WITHOUT_SEARCH),
     "wp": Case(QUICK, brief=WITHOUT_SEARCH),
-    "multi": Case(QUICK, brief=WITHOUT_SEARCH),
     "self-learning": Case({"patience": 3}, brief={"patience": 1}),
     "gromov": Case(
         {"train_words": 400, "stages": 2, "steps": 10}, random=False, brief={"train_words": 100, "steps": 3}
@@ -165,7 +164,7 @@ def test_a_seed_gives_the_same_bytes_again_and_another_does_not(method: str) -> 
 @every_method
 def test_survives_ten_words_and_two_with_default_sizes(method: str) -> None:
     # All sizes exceed the data; only the numbers of steps are reduced.
-    steps = {"qwp": {"steps": 1}, "wp": {"steps": 1}, "multi": {"steps": 1}}
+    steps = {"qwp": {"steps": 1}, "wp": {"steps": 1}}
     steps |= {"adversarial": {"epochs": 2, "steps": 5}, "dema": {"epochs": 2, "epoch_steps": 5}}
     options: dict[str, Any] = steps.get(method, {})
     skip_without_library(method)
@@ -297,7 +296,7 @@ def test_progress_is_reported_and_an_interrupted_run_ends_the_same(method: str, 
 @pytest.mark.parametrize(
     ("method", "size"),
     [
-        *((method, "coreset_size") for method in ("qwp", "wp", "multi")),
+        *((method, "coreset_size") for method in ("qwp", "wp")),
         ("self-learning", "train_words"),
         ("gromov", "train_words"),
         ("adversarial", "train_words"),

@@ -24,7 +24,6 @@ QUICK: dict[str, Any] = {
     "steps": 3,
     "start_words": 16,
     "start_steps": 3,
-    "joint_epochs": 1,
     "stages": 2,
     "train_words": 16,
     "max_steps": 5,
@@ -35,7 +34,7 @@ QUICK: dict[str, Any] = {
     "threads": 1,
 }
 # The search for an initial map takes hundreds of steps.
-ONE_START = dict.fromkeys(("qwp", "wp", "multi"), "profiles")
+ONE_START = dict.fromkeys(("qwp", "wp"), "profiles")
 
 
 def normal(n: int, d: int = DIM, seed: int = 0) -> Array:
@@ -157,7 +156,7 @@ def test_enough_words_for_a_verdict(method: str) -> None:
 
 
 def test_several_languages() -> None:
-    known = METHODS["multi"].parameter_names()
+    known = METHODS["qwp"].parameter_names()
     for src, tgt in SPACES.values():
         try:
             found = align_all(

@@ -93,7 +93,7 @@ def test_a_lexicon_for_a_method_without_one_is_refused(method: str) -> None:
 
 
 def test_a_lexicon_that_the_initializer_does_not_use_is_refused() -> None:
-    cases: list[str] = ["qwp", "wp", "multi", "self-learning"]
+    cases: list[str] = ["qwp", "wp", "self-learning"]
     for method in cases:
         with pytest.raises(InputError, match=r"lexicon was given,? but start="):
             make_aligner(method, threads=1).fit(*planted_embeddings(50), lexicon=seeds(5))

@@ -73,7 +73,7 @@ def test_several_languages_of_schema_1_load(older: Path) -> None:
     assert translated(found.pair("a", "c")) == EXPECTED["several a-c"]
     ran = qwp("info", older / "several")
     assert ran.code == 2
-    assert "holds several languages aligned onto b: name one of" in ran.err
+    assert "holds several alignments: name one of" in ran.err
 
 
 @pytest.mark.parametrize("name", ["pair", "mapped"])

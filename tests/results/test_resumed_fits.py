@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qwp import Alignment, Embeddings, InputError, Lexicon, MultiAlignment, arrays
-from qwp.methods import QWP, WP, Aligner, Multi
+from qwp import Alignment, Embeddings, InputError, Lexicon, arrays
+from qwp.methods import QWP, WP, Aligner
 from qwp.methods.adversarial import Adversarial
 from qwp.methods.compositions import LeastSquares, Procrustes, initializers
 from qwp.methods.dema import DeMa
@@ -57,22 +57,17 @@ def state_values(state: State) -> Values:
     tensors = {"src": state.maps.src, "tgt": state.maps.tgt, **state.tensors}
     bits = {name: None if each is None else arrays.to_numpy(each).tobytes() for name, each in tensors.items()}
     values = json.loads(json.dumps(state.values))
-    for language in values.get("languages", []):
-        assert language.pop("seconds")
     plain = replace(state, maps=None, tensors={}, values={})
     return {"bits": bits, "values": values, "state": json.loads(json.dumps(asdict(plain)))}
 
 
-def result_values(found: Alignment | MultiAlignment) -> list[Values]:
+def result_values(found: Alignment) -> Values:
     """Return a result without its times."""
-    values = []
-    for each in found.alignments.values() if isinstance(found, MultiAlignment) else [found]:
-        seconds = each.provenance.seconds
-        assert min(seconds.values()) >= 0
-        content = replace(each, provenance=replace(each.provenance, seconds=dict.fromkeys(seconds, 0.0))).to_dict()
-        maps = (each.src_map, each.tgt_map)
-        values.append({"content": content, "maps": [None if w is None else w.tobytes() for w in maps]})
-    return values
+    seconds = found.provenance.seconds
+    assert min(seconds.values()) >= 0
+    content = replace(found, provenance=replace(found.provenance, seconds=dict.fromkeys(seconds, 0.0))).to_dict()
+    maps = (found.src_map, found.tgt_map)
+    return {"content": content, "maps": [None if w is None else w.tobytes() for w in maps]}
 
 
 class Searching(QWP):
@@ -111,12 +106,9 @@ class Fit:
     spaces: tuple[Embeddings, ...] = PAIR
     lexicon: Lexicon | None = None
 
-    def __call__(self, checkpoint: Checkpoint | None) -> Alignment | MultiAlignment:
+    def __call__(self, checkpoint: Checkpoint | None) -> Alignment:
         """Fit from a checkpoint or from the beginning."""
         aligner = self.aligner(threads=1, device="cpu", **{"verdict": "none", **self.options})
-        if len(self.spaces) > 2:
-            assert isinstance(aligner, Multi)
-            return aligner.fit_all(dict(zip("abc", self.spaces, strict=True)), checkpoint=checkpoint)
         return aligner.fit(*self.spaces, lexicon=self.lexicon, checkpoint=checkpoint).alignment_
 
 
@@ -140,8 +132,6 @@ FITS = {
     "bootstrapping": Fit(ProcB, {"rounds": 3, "growth": 50}, "learn finished", PAIR, LEXICON),
     "Procrustes": Fit(Procrustes, {"refine": 3}, "refine finished", PAIR, LEXICON),
     "least squares": Fit(LeastSquares, {}, "finished", PAIR, LEXICON),
-    "several": Fit(Multi, {**FITTED, "refine": 1}, "spokes joint refine", (*PAIR, NOISE[1])),
-    "hub": Fit(Multi, {**FITTED, "refine": 1, "strategy": "hub"}, "spokes refine", (*PAIR, NOISE[1])),
 }
 SEARCHES = {
     "noise": Fit(Searching, {**FITTED, "start": "auto"}, "initialize loop refine finished", NOISE),
@@ -170,7 +160,7 @@ def test_resumed_fits_equal_uninterrupted_ones(name: str, tmp_path: Path) -> Non
         assert continued.states == whole.states[number + 1 :]
 
 
-@pytest.mark.parametrize("name", ["coresets", "self-learning", "several"])
+@pytest.mark.parametrize("name", ["coresets", "self-learning"])
 def test_damaged_states_are_refused(name: str, tmp_path: Path) -> None:
     fit, whole = FITS[name], Keeping(tmp_path)
     fit(whole)

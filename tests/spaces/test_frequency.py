@@ -23,7 +23,6 @@ from qwp import Alignment, Embeddings, InputError, Lexicon, arrays
 from qwp.arrays import Ints
 from qwp.methods import Aligner, make_aligner
 from qwp.methods.compositions import Identical, Procrustes
-from qwp.methods.multi import Multi
 from qwp.results.checkpoints import Checkpoint
 from qwp.showing.events import Progress
 from qwp.spaces import io
@@ -352,21 +351,6 @@ def test_an_estimated_order_finds_the_words_that_both_sides_share(seed: int) -> 
         error[kind] = float(np.linalg.norm(aligner.map_ - w))
     # Measured: 1.7 to 1.8 and 3.1 to 3.3.
     assert error["auto"] < 0.7 * error["given"]
-
-
-@pytest.mark.slow
-def test_several_shuffled_languages() -> None:
-    rows, spaces = with_traces(520, 12, 1), {}
-    for number, name in enumerate("abc"):
-        order = np.random.default_rng(number).permutation(520)
-        vectors = rows[order] @ rotation(12, 60 + number)
-        spaces[name] = Embeddings([f"{name}{i}" for i in order], vectors.astype("f4"))
-    small: dict[str, Any] = {"start": "profiles", "coreset_size": 60, "bank_size": 2, "epochs": 1, "steps": 4}
-    result = Multi(joint_epochs=1, refine=2, threads=1, verdict="none", **small).fit_all(spaces)
-    for src, tgt in (("a", "b"), ("a", "c"), ("c", "b")):
-        found = result.pair(src, tgt).translate(spaces[src].words, k=1)
-        assert np.mean([best[0].word[1:] == word[1:] for word, best in found.items()]) > 0.95
-    assert {found.provenance.order for found in result.alignments.values()} == {"estimated"}
 
 
 def test_an_interrupted_run_in_an_estimated_order_resumes_to_the_same_bytes(tmp_path: Path) -> None:

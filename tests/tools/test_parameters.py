@@ -9,7 +9,7 @@ from qwp.methods import METHODS, options
 from tools import parameters
 
 QWP_PANELS = ("qwp.coresets", "qwp.transport", "qwp.initialization", "qwp.run")
-TABLES = ("shared", "command", "refinement", *QWP_PANELS, "multi", "dema")
+TABLES = ("shared", "command", "refinement", *QWP_PANELS, "dema")
 
 
 def rows(argument: str) -> list[list[str]]:
@@ -29,7 +29,7 @@ def test_every_parameter_of_every_method_is_in_a_table() -> None:
     shared, refined, ours = ({row[0] for row in rows(g)} for g in ("shared", "refinement", "qwp"))
     for method, aligner in METHODS.items():
         own = set() if method in ("wp", "identical", "procrustes") else {row[0] for row in rows(method)}
-        known = shared | refined | own | (ours if method in ("wp", "multi") else set())
+        known = shared | refined | own | (ours if method == "wp" else set())
         assert {f"`{name}`" for name in aligner.parameters()} <= known, method
 
 
@@ -37,7 +37,6 @@ def test_a_method_that_differs_from_the_others_is_named() -> None:
     by_name = {row[0]: row for row in rows("refinement")}
     assert by_name["`refine`"][1:3] == ["`10`", "`5`"]
     assert "`procrustes`: 0" in by_name["`refine`"][4]
-    assert "`multi`: orthogonal" in by_name["`map`"][4]
 
 
 def test_the_options_are_valid_python_and_hold_every_parameter_but_the_seed() -> None:

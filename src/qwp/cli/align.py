@@ -1,4 +1,4 @@
-"""`qwp align`: align two or more vector files."""
+"""`qwp align`: align two vector files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from qwp.cli.aliases import ALIGN_ALIASES, EXPLAINED_BY_ALIGN, AliasedCommand
 from qwp.cli.folders import ResultFolder
 from qwp.cli.help import HelpAll
 from qwp.cli.options import option
-from qwp.cli.results import PairTask, Several, Task
+from qwp.cli.results import PairTask
 from qwp.cli.streaming import refuse_sources
 from qwp.downloads.folders import named_vectors
 from qwp.errors import InputError
@@ -45,7 +45,7 @@ _COMPANIONS = ("{stem}.words.txt", "{name}.words.txt", "{stem}.json", "{name}-wa
 
 @dataclass(frozen=True)
 class SpaceArguments:
-    """Arguments that name the vectors of two or more languages."""
+    """Arguments that name the vectors of two languages."""
 
     src: Annotated[
         Path, typer.Argument(metavar="SRC", help="Vectors of the source language, or its name in `qwp data`.")
@@ -53,12 +53,18 @@ class SpaceArguments:
     tgt: Annotated[Path, typer.Argument(metavar="TGT", help="Vectors of the target language.")]
     more: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="MORE", help="Vectors of further languages, aligned onto TGT too (--method multi)."),
+        typer.Argument(hidden=True, help="Refused: `qwp align-all` takes more than two files."),
     ] = None
 
     def paths(self) -> list[Path]:
         """Return the vector files. A name of `qwp data` stands for a downloaded file."""
-        return [named_vectors(path) for path in (self.src, self.tgt, *(self.more or []))]
+        if self.more:
+            files = " ".join(str(path) for path in (self.src, self.tgt, *self.more))
+            raise InputError(
+                f"{2 + len(self.more)} vector files were given; expected two. `qwp align-all {files} --out DIR` aligns "
+                "every two of several"
+            )
+        return [named_vectors(path) for path in (self.src, self.tgt)]
 
 
 @dataclass(frozen=True)
@@ -195,12 +201,9 @@ def align(inputs: SpaceArguments, outs: AlignOuts, mode: SingleMode, **flags: An
     files = InputFiles([*inputs.paths(), *via], parameters.popped(values, READING))
     keep = parameters.popped(values, ["save"])["save"]
     aligner, supervision = checked_aligner(values, bridged=bool(via))
-    if inputs.more and via:
-        raise InputError("--via serves two languages, and more were given: leave it out, or leave out the others")
-    several = bool(inputs.more)
-    task: Task = Several(aligner, supervision, files.paths) if several else PairTask(aligner, supervision, len(via))
+    task = PairTask(aligner, supervision, len(via))
     out, exported = outs.out, outs.checked({})
-    _check_outs(out, exported, files.paths, several=several)
+    _check_outs(out, exported, files.paths)
     folder = ResultFolder(out, force=mode.force, resume=mode.resume, vectors=keep == "all")
     folder.check(task)
     files.check()
@@ -230,7 +233,7 @@ class AlignRun:
     profile: Sequence[dict[str, Any]] = ()
 
 
-def _run(task: Task, files: InputFiles, folder: ResultFolder, *, quiet: bool) -> AlignRun:
+def _run(task: PairTask, files: InputFiles, folder: ResultFolder, *, quiet: bool) -> AlignRun:
     """Fit the task and save the result, or load the result of the same run.
 
     If the fingerprints of the files match those of an existing result, the vectors are not read. If they differ, the
@@ -259,11 +262,10 @@ def _run(task: Task, files: InputFiles, folder: ResultFolder, *, quiet: bool) ->
     return AlignRun(already_there=False, warnings=warnings, profile=stages)
 
 
-def _export(task: Task, outs: Mapping[Side, Path], files: InputFiles, *, quiet: bool) -> dict[str, Any]:
+def _export(task: PairTask, outs: Mapping[Side, Path], files: InputFiles, *, quiet: bool) -> dict[str, Any]:
     """Write the vectors of both languages: all words of a file, even if only the first were aligned."""
     if not outs:
         return {}
-    assert isinstance(task, PairTask), "several languages are not exported here"
     sources: dict[Side, Path | None] = {
         side: None if getattr(task.alignment.provenance, side).whole else path
         for side, path in zip(SIDES, files.paths, strict=True)
@@ -272,13 +274,8 @@ def _export(task: Task, outs: Mapping[Side, Path], files: InputFiles, *, quiet: 
     return {"exported": export.write_sides(task.alignment, outs, sources, reading, quiet=quiet)}
 
 
-def _check_outs(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Path], *, several: bool) -> None:
+def _check_outs(out: Path | None, outs: Mapping[Side, Path], paths: Sequence[Path]) -> None:
     """Refuse a run without an output, or with an output that would replace an input."""
-    if several and (out is None or outs):
-        raise InputError(
-            f"{len(paths)} vector files were given, and the result of several is a folder: expected --out DIR, and "
-            "--src-out and --tgt-out of `qwp export DIR/NAME` afterwards"
-        )
     if out is None and not outs:
         raise InputError("nothing to write was asked for; expected --out DIR, or --src-out FILE and --tgt-out FILE")
     refuse_sources(outs.values(), paths)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +29,8 @@ from qwp.spaces.lexicon import Lexicon
 SUMMARY = "pairs.json"
 _DONE, _FAILED, _EXISTING = "done", "failed", "already there"
 # Options of a single pair, and `threads`, which the engine decides.
-_EXCLUDED_FLAGS = ("lexicon", "src_vocab", "tgt_vocab", "src_words", "tgt_words", "threads")
+EXCLUDED_FLAGS = ("lexicon", "src_vocab", "tgt_vocab", "src_words", "tgt_words", "threads")
+_INSTEAD = "expected lexicons in the fourth column of the list, and --workers N in the place of threads"
 
 
 class Command(AliasedCommand):
@@ -61,7 +62,7 @@ def align_many(
     130: interrupted, the same command continues.
     """
     values = parameters.resolve(flags, mode.config)
-    _refuse_options_of_one_pair(values)
+    refuse_options_of_one_pair(values)
     chosen = engine.checked(values.pop("device", "auto"))
     files = align.InputFiles((), parameters.popped(values, align.READING))
     keep, method = parameters.popped(values, ["save", "method"]).values()
@@ -93,16 +94,15 @@ def align_many(
     _exit(records)
 
 
-def _refuse_options_of_one_pair(values: Mapping[str, Any]) -> None:
-    """Refuse settings that cannot hold for all pairs."""
-    strange = [parameters.FLAGS[name].flag for name in _EXCLUDED_FLAGS if name in values]
+def refuse_options_of_one_pair(
+    values: Mapping[str, Any], excluded: Sequence[str] = EXCLUDED_FLAGS, instead: str = _INSTEAD
+) -> None:
+    """Refuse settings that cannot hold for all pairs. instead: what the command expects in their place."""
+    strange = [parameters.FLAGS[name].flag for name in excluded if name in values]
     if ":" in str(values.get("start", "")):
         strange.append(f"--start {values['start']}")
     if strange:
-        raise InputError(
-            f"{', '.join(strange)}: not of a list of pairs; expected lexicons in its fourth column, and --workers N "
-            "in the place of threads"
-        )
+        raise InputError(f"{', '.join(strange)}: not of several pairs; {instead}")
 
 
 def _source(path: Path, reading: Mapping[str, Any]) -> DataFile:
@@ -214,5 +214,5 @@ def _exit(records: list[JobRecord]) -> None:
 
 
 command = options.with_options(
-    align_many, [flag for flag in parameters.flag_signature() if flag.name not in _EXCLUDED_FLAGS]
+    align_many, [flag for flag in parameters.flag_signature() if flag.name not in EXCLUDED_FLAGS]
 )

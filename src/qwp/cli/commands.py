@@ -15,6 +15,7 @@ from qwp.cli.help import HelpfulCommand
 # The first paragraph of the docstring of each command. The module of the same name defines `command`.
 COMMANDS = {
     "align": "Align SRC onto TGT and save the result in DIR. The default method, qwp, needs no dictionary.",
+    "align-all": "Align every two of several vector files, bridge the pairs that fail, and show a matrix of languages.",
     "align-many": "Align a list of pairs of vector files, several at a time, on this machine or on a Ray cluster.",
     "methods": "List the methods of `qwp align`, or the options of one.",
     "evaluate": "Score an alignment DIR, or two files already in one space (--src, --tgt), against a dictionary.",

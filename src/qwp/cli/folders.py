@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qwp.cli import console
-from qwp.cli.results import Fingerprints, Task
+from qwp.cli.results import Fingerprints, PairTask
 from qwp.errors import InputError
-from qwp.results import several
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.provenance import Identity, Provenance
-from qwp.results.saved import ALIGNMENT, SEVERAL, read_alignment_index
+from qwp.results.saved import ALIGNMENT, ALL_PAIRS, SEVERAL, read_alignment_index
 from qwp.showing import terminal
 
 _WAYS_OUT = "give --force to replace it, or another --out"
@@ -43,7 +42,7 @@ class ResultFolder:
         """The checkpoint of the run."""
         return None if self.path is None else Checkpoint(self.path, resume=not self.force)
 
-    def check(self, task: Task) -> None:
+    def check(self, task: PairTask) -> None:
         """Refuse a folder that cannot take the result, before any vectors are read."""
         if self.force and self.resume:
             raise InputError(
@@ -53,6 +52,7 @@ class ResultFolder:
             return
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"--out {self.path} is a file; expected the name of a folder to save into")
+        self._refuse_several(self.path)
         if self.holds_result():
             self._refuse_other(task.settings(), self._settings_of_result(self.path))
         else:
@@ -63,21 +63,16 @@ class ResultFolder:
         """Return whether the folder holds a finished result to keep, and no later, interrupted run."""
         if self.path is None or self.force:
             return False
-        is_finished = any((self.path / name).exists() for name in (ALIGNMENT, SEVERAL))
-        return is_finished and not Checkpoint(self.path).path.exists()
+        return (self.path / ALIGNMENT).exists() and not Checkpoint(self.path).path.exists()
 
     def holds_result_of(self, sources: Fingerprints) -> bool:
         """Return whether the folder holds a result of the same sources."""
         if self.path is None or not self.holds_result() or None in sources.values():
             return False
-        hub, provenances = self._provenances(self.path)
-        recorded = {name: found.src.source_fingerprint for name, found in provenances.items()}
-        recorded[hub or "tgt"] = next(iter(provenances.values())).tgt.source_fingerprint
-        if hub is None:
-            recorded |= {name: found.source_fingerprint for name, found in provenances["src"].inputs().items()}
-        return recorded == dict(sources)
+        inputs = self._provenance(self.path).inputs()
+        return {name: found.source_fingerprint for name, found in inputs.items()} == dict(sources)
 
-    def load(self, task: Task, identity: Identity | None = None) -> None:
+    def load(self, task: PairTask, identity: Identity | None = None) -> None:
         """Read the result into the task. identity: of the task, which the result must have; None if known to match."""
         assert self.path is not None, "it holds a result"
         try:
@@ -115,7 +110,7 @@ class ResultFolder:
             hint = "" if self.resume else " (--force would start afresh)"
             terminal.note(f"continuing the interrupted run in {self.path}{hint}")
 
-    def save(self, task: Task) -> None:
+    def save(self, task: PairTask) -> None:
         """Save the result, then delete the checkpoint."""
         checkpoint = self.checkpoint
         if self.path is None or checkpoint is None:
@@ -146,16 +141,18 @@ class ResultFolder:
 
     def _settings_of_result(self, path: Path) -> Identity:
         """Return the identity of the existing result without its inputs."""
-        hub, provenances = self._provenances(path)
-        return replace(next(iter(provenances.values())).identity(), inputs={}, hub=hub)
+        return replace(self._provenance(path).identity(), inputs={})
 
-    def _provenances(self, path: Path) -> tuple[str | None, dict[str, Provenance]]:
-        """Return the hub and the provenance of each alignment of the existing result, by source."""
+    def _refuse_several(self, path: Path) -> None:
+        """Refuse a folder of several alignments, even with --force: they would be mixed with this one."""
+        for name in (SEVERAL, ALL_PAIRS):
+            if (path / name).exists():
+                raise InputError(f"{path} holds several alignments ({name}): expected another --out")
+
+    def _provenance(self, path: Path) -> Provenance:
+        """Return the provenance of the existing result."""
         try:
-            if not (path / SEVERAL).exists():
-                return None, {"src": _provenance(path)}
-            index = several.read_index(path)
-            return index.hub, {name: _provenance(path / name) for name in index.languages}
+            return Provenance.from_dict(read_alignment_index(path).content["provenance"])
         except InputError as error:
             raise self._unusable(error) from error
 
@@ -166,10 +163,6 @@ class ResultFolder:
 
     def _unusable(self, error: InputError) -> InputError:
         return InputError(f"{self.path} holds a result that cannot be used ({error}): {_WAYS_OUT}")
-
-
-def _provenance(folder: Path) -> Provenance:
-    return Provenance.from_dict(read_alignment_index(folder).content["provenance"])
 
 
 def _check_writable(path: Path) -> None:

@@ -13,6 +13,8 @@ from qwp.cli.options import Computing, GoldReading, count, option
 from qwp.errors import InputError
 from qwp.parameters import MOST_WORDS
 from qwp.report.analysis import MAX_WORDS, Analysis
+from qwp.results.all_pairs import AllPairs
+from qwp.results.saved import ALL_PAIRS
 from qwp.showing import terminal
 from qwp.spaces.io.files import check_folder
 from qwp.spaces.lexicon import Lexicon
@@ -62,8 +64,12 @@ def command(
 ) -> None:
     """Write a self-contained HTML page about an alignment: verdict, scores, reliability, hubs, a map.
 
-    With --lexicon the page also shows what only a dictionary can measure. It needs no network and no other file.
+    With --lexicon the page also shows what only a dictionary can measure. It needs no network and no other file. If DIR
+    is a folder of `qwp align-all`, the page shows a matrix of languages.
     """
+    if (folder / ALL_PAIRS).exists():
+        _write_languages(folder, page, contents, json=json)
+        return
     from qwp.report.analysis import analyse
     from qwp.report.writing import check_plots, write_page, write_plots
 
@@ -83,6 +89,24 @@ def command(
         console.print_json({"command": "report", **_as_json(analysis, page.out, plots)})
     else:
         _show(analysis, page.out, plots)
+
+
+def _write_languages(folder: Path, page: ReportPage, contents: AnalysisOptions, *, json: bool) -> None:
+    """Write the page about every two of several languages."""
+    from qwp.report.languages import write_languages
+
+    if contents.lexicon or page.folders():
+        raise InputError(
+            f"{folder} holds pairs of languages, whose page takes no --lexicon, --svg or --png: leave them out, or "
+            f"report on one pair in a folder of {folder}"
+        )
+    check_folder(page.out)
+    found = AllPairs.load(folder, check="size")
+    write_languages(page.out, found, title=page.title)
+    if json:
+        console.print_json({"command": "report", "out": str(page.out), "pairs": found.records()})
+    else:
+        console.figures([("pairs", f"{len(found.alignments)}, {len(found.failed)} failed"), ("report", str(page.out))])
 
 
 def _as_json(analysis: Analysis, out: Path, plots: Sequence[Path]) -> dict[str, Any]:

@@ -1,10 +1,9 @@
-"""What `qwp align` does with two languages and with several: fit, save, show, and the exit code."""
+"""What `qwp align` does: fit, save, show, and the exit code."""
 
 from __future__ import annotations
 
 import shlex
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,21 +14,18 @@ import typer
 from qwp.arrays import unit
 from qwp.cli import console
 from qwp.errors import InputError
-from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, UNJUDGED, WEAK, Quality, worst
+from qwp.judging.verdict import FAILED, SUCCEEDED, UNDECIDED, UNJUDGED, WEAK, Quality
 from qwp.methods import Aligner
-from qwp.methods.multi import Multi
 from qwp.methods.settings import Supervision
-from qwp.results import several
 from qwp.results.alignment import Alignment
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.corrections import save_anchors
 from qwp.results.parts import FEW_SUBWORDS
 from qwp.results.provenance import Identity, Provenance, bridge_name
-from qwp.results.saved import ALIGNMENT, SEVERAL
-from qwp.results.several import MultiAlignment
+from qwp.results.saved import ALIGNMENT, ALL_PAIRS, SEVERAL
 from qwp.results.summary import content_words, quality_rows, times
 from qwp.results.translator import QUICK_PAIRS
-from qwp.spaces.embeddings import SIDES, Embeddings, name_of
+from qwp.spaces.embeddings import SIDES, Embeddings
 from qwp.spaces.frequency import NO_ORDER
 from qwp.spaces.io.sources import split_part
 
@@ -46,144 +42,72 @@ Fingerprints: TypeAlias = Mapping[str, "str | None"]
 """The fingerprint of each source by name, see `align.source_fingerprint`."""
 
 
-class Task(ABC):
+class PairTask:
     """One `qwp align`: the fit, and what happens to its result.
 
     names: the name of each input, in the order of the command line.
     """
 
-    def __init__(self, aligner: Aligner, names: Sequence[str]) -> None:
-        self.names = tuple(names)
-        self._aligner = aligner
+    alignment: Alignment
+
+    def __init__(self, aligner: Aligner, supervision: Supervision, n_bridges: int = 0) -> None:
+        self.names = (*SIDES, *(bridge_name(number) for number in range(n_bridges)))
+        self._aligner, self._supervision = aligner, supervision
         self._saved = False
 
-    @property
-    @abstractmethod
-    def alignments(self) -> Mapping[str, Alignment]:
-        """The result, by the name of the source."""
-
-    @abstractmethod
     def identity(self, hashes: Mapping[str, str]) -> Identity:
         """Return what distinguishes this run from others. hashes: of the vectors, by name."""
+        return self._aligner.identity({name: hashes[name] for name in self.names}, self._supervision)
 
     def settings(self) -> Identity:
         """Return the identity without the inputs, which is known before the vectors are read."""
         return replace(self.identity(dict.fromkeys(self.names, "")), inputs={})
 
-    @abstractmethod
     def fit(self, spaces: Sequence[Embeddings], sources: Fingerprints, **run: Any) -> None:
-        """Align the spaces. sources: recorded in the result; run: progress and checkpoint."""
-
-    @abstractmethod
-    def save(self, out: Path, *, vectors: bool) -> None:
-        """Write the result into a folder, with or without the words and vectors."""
-
-    @abstractmethod
-    def load(self, out: Path) -> Identity:
-        """Read the result of this task from a folder. Returns the identity of the run that saved it."""
-
-    @abstractmethod
-    def as_json(self, out: Path | None) -> dict[str, Any]:
-        """Return the result as JSON values."""
-
-    @abstractmethod
-    def show(self, out: Path | None) -> None:
-        """Print the result, its folder and the next commands."""
-
-    @abstractmethod
-    def show_existing(self, out: Path | None) -> None:
-        """Print that the result existed before, and its verdict."""
-
-    @abstractmethod
-    def exit(self, *, explained: bool) -> None:
-        """Exit with code 3 if the alignment failed. explained: stdout has the explanation."""
-
-    def holds_vectors(self) -> bool:
-        """Return whether the result was saved with its vectors."""
-        return all(found.holds_vectors for found in self.alignments.values())
-
-    def missing_files(self) -> list[str]:
-        """Return the files of vectors that were not saved with the result and no longer exist."""
-        unsaved = [found.provenance for found in self.alignments.values() if not found.holds_vectors]
-        paths = dict.fromkeys(record.path for of in unsaved for record in (of.src, of.tgt))
-        return [path for path in paths if path is not None and not split_part(Path(path))[0].is_file()]
-
-    def seconds(self) -> dict[str, float]:
-        """Return the time of each stage of the fit, all languages together."""
-        total: dict[str, float] = {}
-        for found in self.alignments.values():
-            for stage, seconds in found.provenance.seconds.items():
-                total[stage] = total.get(stage, 0.0) + seconds
-        return total
-
-    def device(self) -> str:
-        """Return the array library and device of the fit."""
-        return next(iter(self.alignments.values())).provenance.backend
-
-    def _finish_saving(self, folders: Mapping[str, Path], *, vectors: bool) -> None:
-        """Compute the lookups of a saved result, if that is quick."""
-        self._saved = True
-        if vectors:
-            warn_of_subwords(self.alignments.values())
-            for folder in folders.values():
-                _prepare_lookups(folder, self._aligner)
-
-
-def _with_sources(alignment: Alignment, src: str | None, tgt: str | None, *via: str | None) -> Alignment:
-    """Return the alignment with the fingerprints of its sources in its provenance."""
-    provenance = alignment.provenance
-    records = {
-        side: replace(getattr(provenance, side), source_fingerprint=found)
-        for side, found in zip(SIDES, (src, tgt), strict=True)
-    }
-    bridges = [
-        replace(bridge, space=replace(bridge.space, source_fingerprint=found))
-        for bridge, found in zip(provenance.bridges, via, strict=True)
-    ]
-    return replace(alignment, provenance=replace(provenance, **records, bridges=bridges))
-
-
-# --------------------------------------------------------------------------- two languages
-
-
-class PairTask(Task):
-    """Two languages, aligned directly or over bridges."""
-
-    alignment: Alignment
-
-    def __init__(self, aligner: Aligner, supervision: Supervision, n_bridges: int = 0) -> None:
-        super().__init__(aligner, (*SIDES, *(bridge_name(number) for number in range(n_bridges))))
-        self._supervision = supervision
-
-    @property
-    def alignments(self) -> Mapping[str, Alignment]:
-        """The alignment, by the name "src"."""
-        return {"src": self.alignment}
-
-    def identity(self, hashes: Mapping[str, str]) -> Identity:
-        return self._aligner.identity({name: hashes[name] for name in self.names}, self._supervision)
-
-    def fit(self, spaces: Sequence[Embeddings], sources: Fingerprints, **run: Any) -> None:
-        """Align the first space onto the second."""
+        """Align the first space onto the second. sources: recorded in the result; run: progress and checkpoint."""
         src, tgt, *via = spaces
         lexicon, matrix = self._supervision.lexicon, self._supervision.start_matrix
         self._aligner.fit(src, tgt, lexicon=lexicon, start_matrix=matrix, via=via, **run)
         self.alignment = _with_sources(self._aligner.alignment_, *(sources.get(name) for name in self.names))
 
     def save(self, out: Path, *, vectors: bool) -> None:
-        """Save the alignment in a folder."""
+        """Write the result into a folder, with or without the words and vectors, and the lookups if that is quick."""
         self.alignment.save(out, vectors=vectors)
         if self._supervision.lexicon is not None:
             save_anchors(out, self._supervision.lexicon)
-        self._finish_saving({"src": out}, vectors=vectors)
+        self._saved = True
+        if vectors:
+            warn_of_subwords(self.alignment)
+            _prepare_lookups(out, self._aligner)
 
     def load(self, out: Path) -> Identity:
-        """Read the alignment from a folder."""
+        """Read the result of this task from a folder. Returns the identity of the run that saved it."""
         self.alignment = Alignment.load(out)
         self._saved = True
         return self.alignment.provenance.identity()
 
+    def holds_vectors(self) -> bool:
+        """Return whether the result was saved with its vectors."""
+        return self.alignment.holds_vectors
+
+    def missing_files(self) -> list[str]:
+        """Return the files of vectors that were not saved with the result and no longer exist."""
+        if self.holds_vectors():
+            return []
+        provenance = self.alignment.provenance
+        paths = dict.fromkeys(record.path for record in (provenance.src, provenance.tgt))
+        return [path for path in paths if path is not None and not split_part(Path(path))[0].is_file()]
+
+    def seconds(self) -> dict[str, float]:
+        """Return the time of each stage of the fit."""
+        return self.alignment.provenance.seconds
+
+    def device(self) -> str:
+        """Return the array library and device of the fit."""
+        return self.alignment.provenance.backend
+
     def as_json(self, out: Path | None) -> dict[str, Any]:
+        """Return the result as JSON values."""
         return {"command": "align", "out": None if out is None else str(out), **_figures(self.alignment.to_dict())}
 
     def show(self, out: Path | None) -> None:
@@ -211,7 +135,22 @@ class PairTask(Task):
         console.say(self.alignment.quality.explanation, STYLES[self.alignment.quality.verdict])
 
     def exit(self, *, explained: bool) -> None:
+        """Exit with code 3 if the alignment failed. explained: stdout has the explanation."""
         exit_by(self.alignment.quality, explained=explained, saved=self._saved)
+
+
+def _with_sources(alignment: Alignment, src: str | None, tgt: str | None, *via: str | None) -> Alignment:
+    """Return the alignment with the fingerprints of its sources in its provenance."""
+    provenance = alignment.provenance
+    records = {
+        side: replace(getattr(provenance, side), source_fingerprint=found)
+        for side, found in zip(SIDES, (src, tgt), strict=True)
+    }
+    bridges = [
+        replace(bridge, space=replace(bridge.space, source_fingerprint=found))
+        for bridge, found in zip(provenance.bridges, via, strict=True)
+    ]
+    return replace(alignment, provenance=replace(provenance, **records, bridges=bridges))
 
 
 def _order_row(provenance: Provenance) -> list[tuple[str, str]]:
@@ -236,135 +175,11 @@ def exit_by(quality: Quality, *, explained: bool, saved: bool = True) -> None:
         raise typer.Exit(console.EXIT_FAILED)
 
 
-# --------------------------------------------------------------------------- several languages
-
-
-class Several(Task):
-    """More than two languages, all in the space of the second file. The files name the languages."""
-
-    _result: MultiAlignment
-    _aligner: Multi
-
-    def __init__(self, aligner: Aligner, supervision: Supervision, paths: Sequence[Path]) -> None:
-        if not isinstance(aligner, Multi):
-            raise InputError(
-                f"{len(paths)} vector files were given, but method {aligner.method} aligns two: "
-                f"add --method {Multi.method}, or leave out {', '.join(str(path) for path in paths[2:])}"
-            )
-        if supervision.lexicon is not None or supervision.start_matrix is not None:
-            raise InputError(
-                f"a lexicon or a start matrix serves two languages, {len(paths)} vector files were given: leave it out"
-            )
-        super().__init__(aligner, [name_of(str(path)) for path in paths])
-        for name, path in zip(self.names, paths, strict=True):
-            if self.names.count(name) > 1:
-                raise InputError(
-                    f"{path} is not the only file named {name!r}, which is to name its language: rename it"
-                )
-        self._hub = self.names[1]
-        self._others = [name for name in self.names if name != self._hub]
-        several.check_languages(self._hub, self._others)
-
-    @property
-    def alignments(self) -> Mapping[str, Alignment]:
-        """The alignment of each language onto the hub."""
-        return self._result.alignments
-
-    def identity(self, hashes: Mapping[str, str]) -> Identity:
-        return self._aligner.identity({name: hashes[name] for name in (*self._others, self._hub)}, hub=self._hub)
-
-    def fit(self, spaces: Sequence[Embeddings], sources: Fingerprints, **run: Any) -> None:
-        """Align all spaces onto the second."""
-        named = dict(zip(self.names, spaces, strict=True))
-        result = self._aligner.fit_all(named, hub=self._hub, **run)
-        hub = sources.get(self._hub)
-        alignments = {name: _with_sources(found, sources.get(name), hub) for name, found in result.alignments.items()}
-        self._result = replace(result, alignments=alignments)
-
-    def save(self, out: Path, *, vectors: bool) -> None:
-        """Save one alignment folder for each language, and an index."""
-        self._result.save(out, vectors=vectors)
-        self._finish_saving({name: out / name for name in self.alignments}, vectors=vectors)
-
-    def load(self, out: Path) -> Identity:
-        """Read the alignments from a folder."""
-        self._result = MultiAlignment.load(out)
-        return self._result.identity()
-
-    def as_json(self, out: Path | None) -> dict[str, Any]:
-        assert out is not None, "several languages are saved"
-        languages = [
-            {"name": name, "out": str(out / name), **_figures(found.to_dict())}
-            for name, found in self.alignments.items()
-        ]
-        return {
-            "command": "align",
-            "out": str(out),
-            "hub": self._hub,
-            "verdict": worst(language["verdict"] for language in languages),
-            "languages": languages,
-            "seconds": sum(language["seconds"] for language in languages),
-        }
-
-    def show(self, out: Path | None) -> None:
-        """Print the verdict and the key figures of each language, the folder and the next commands."""
-        assert out is not None, "several languages are saved"
-        self._show_verdicts()
-        first = next(iter(self.alignments.values()))
-        words = {**{name: len(each.src) for name, each in self.alignments.items()}, self._hub: len(first.tgt)}
-        console.figures(
-            [
-                ("method", f"{first.provenance.method}, seed {first.provenance.seed}"),
-                ("words", ", ".join(f"{n:,} {name}" for name, n in words.items())),
-                ("dimensions", str(first.src.dim)),
-                *_order_row(first.provenance),
-                ("time", times(self.seconds())),
-                ("saved in", f"{out}, a folder for each language"),
-            ]
-        )
-        _show_next(out / next(iter(self.alignments)), first)
-
-    def show_existing(self, out: Path | None) -> None:
-        """Print that the alignments existed before, and their verdicts."""
-        console.say(f"The alignments already exist in {out}: nothing was computed. --force would align again.")
-        self._show_verdicts()
-
-    def _show_verdicts(self) -> None:
-        rows = [
-            (
-                name,
-                quality.verdict,
-                f"{quality.fitted.pairs:,} ({100 * quality.fitted.share:.1f} %)",
-                f"{quality.ratio:.2f}",
-                "" if quality.trusted is None else str(quality.trusted),
-            )
-            for name, quality in self._qualities().items()
-        ]
-        columns = ("language", "verdict", "mutual pairs", "times the null", "estimated accuracy")
-        console.table(columns, rows, title=f"Aligned onto {self._hub}")
-
-    def exit(self, *, explained: bool) -> None:
-        """Exit with code 3 if the alignment of a language failed."""
-        qualities = self._qualities()
-        for name, quality in qualities.items():
-            if quality.verdict in _WARNINGS:
-                console.warn(f"{name}: {quality.explanation}")
-        failed = [name for name, quality in qualities.items() if quality.failed]
-        for name in failed:
-            console.fail(f"{name}: {qualities[name].explanation}")
-        if failed:
-            raise typer.Exit(console.EXIT_FAILED)
-
-    def _qualities(self) -> dict[str, Quality]:
-        return {name: found.quality for name, found in self.alignments.items()}
-
-
 def expect_alignment(folder: Path) -> None:
     """Refuse a folder of several alignments, and the folder of an unfinished run."""
-    if (folder / SEVERAL).exists():
-        found = several.read_index(folder)
-        folders = ", ".join(str(folder / name) for name in found.languages)
-        raise InputError(f"{folder} holds several languages aligned onto {found.hub}: name one of {folders}")
+    if (folder / SEVERAL).exists() or (folder / ALL_PAIRS).exists():
+        found = sorted(str(path.parent) for path in folder.glob(f"*/{ALIGNMENT}"))
+        raise InputError(f"{folder} holds several alignments: name one of {', '.join(found)}")
     if not (folder / ALIGNMENT).exists() and Checkpoint(folder).path.exists():
         raise InputError(
             f"{folder} holds an interrupted run and no finished alignment: "
@@ -372,19 +187,18 @@ def expect_alignment(folder: Path) -> None:
         )
 
 
-# --------------------------------------------------------------------------- parts of both
+# --------------------------------------------------------------------------- parts
 
 
-def warn_of_subwords(alignments: Iterable[Alignment], few: int = FEW_SUBWORDS) -> None:
+def warn_of_subwords(found: Alignment, few: int = FEW_SUBWORDS) -> None:
     """Warn if unknown words will need the file of a fastText model. few: bytes of subwords that are saved."""
-    for found in alignments:
-        for side in SIDES:
-            space = found.side(side).space
-            if space.subwords is not None and space.subwords.n_bytes > few and space.report is not None:
-                console.warn(
-                    f"the subwords of {space.name} ({space.subwords.n_bytes / 2**30:.1f} GiB) are not saved: words "
-                    f"outside of its vocabulary are translated as long as {space.report.path} does not move or change"
-                )
+    for side in SIDES:
+        space = found.side(side).space
+        if space.subwords is not None and space.subwords.n_bytes > few and space.report is not None:
+            console.warn(
+                f"the subwords of {space.name} ({space.subwords.n_bytes / 2**30:.1f} GiB) are not saved: words "
+                f"outside of its vocabulary are translated as long as {space.report.path} does not move or change"
+            )
 
 
 def _prepare_lookups(folder: Path, aligner: Aligner) -> None:

@@ -31,7 +31,7 @@ from qwp.experiments.report import (
 )
 from qwp.showing import html
 from qwp.showing.charts import Dot, NumberedDot, PlotLine, banded_lines, colour, numbered_dots, plan_chart, swatch
-from qwp.showing.html import SERIES, Markup, element, join
+from qwp.showing.html import HEAT, SERIES, Markup, element, join
 from qwp.version import __version__
 
 _COLOURS = "".join(f".c{i}{{--c:var(--c{i})}}" for i in range(SERIES))
@@ -82,11 +82,7 @@ svg .number{{fill:var(--on);font-size:10px;font-weight:700}}
 select{{font:inherit;max-width:100%;color:inherit;background:var(--bg);border:1px solid var(--rule);
  border-radius:6px;padding:3px 6px}}
 .heats{{display:flex;align-items:flex-start;flex-wrap:wrap;gap:20px;margin:10px 0}}
-.heat td,.heat th{{text-align:center;padding:9px 14px}}
-.heat caption{{text-align:left;color:var(--soft)}}
-.heat td[style]{{background:color-mix(in srgb,var(--heat) calc(6% + var(--cap)*var(--v)),var(--card));
- border:2px solid var(--card);print-color-adjust:exact;-webkit-print-color-adjust:exact}}
-svg.plan{{max-width:640px;min-width:520px}}
+{HEAT}svg.plan{{max-width:640px;min-width:520px}}
 .plan .empty{{fill:none;stroke:var(--rule)}}
 .plan .mass{{fill:var(--heat)}}
 .plan .word{{fill:var(--ink);font-size:9.5px;stroke:none}}
@@ -407,7 +403,7 @@ def _heat_cell(score: float | None, low: float, high: float, name: str) -> Marku
     if score is None:
         return element("td", class_="none")
     share = 0.5 if high <= low else (score - low) / (high - low)
-    return element("td", f"{score:.1f}", style=f"--v:{share:.2f}", title=f"{name}: {score:.2f}")
+    return html.heat_cell(f"{score:.1f}", share, f"{name}: {score:.2f}")
 
 
 # --------------------------------------------------------------------------- plans

@@ -11,7 +11,6 @@ from qwp.methods.aligner import Aligner
 from qwp.methods.compositions import QWP, WP, Identical, LeastSquares, Procrustes
 from qwp.methods.dema import DeMa
 from qwp.methods.gromov import Gromov
-from qwp.methods.multi import Multi
 from qwp.methods.presets import preset
 from qwp.methods.proc_b import ProcB
 from qwp.methods.rcsls import RCSLS
@@ -32,7 +31,6 @@ METHODS: dict[str, type[Aligner]] = {
         Procrustes,
         RCSLS,
         ProcB,
-        Multi,
     )
 }
 
@@ -52,4 +50,4 @@ for _aligner in METHODS.values():
     _aligner.__doc__ = f"{inspect.cleandoc(_aligner.__doc__ or '')}\n\n{described(_aligner.parameters().values())}"
 
 
-__all__ = ["METHODS", "QWP", "WP", "Aligner", "Multi", "lexicon_start", "make_aligner", "preset"]
+__all__ = ["METHODS", "QWP", "WP", "Aligner", "lexicon_start", "make_aligner", "preset"]

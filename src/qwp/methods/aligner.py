@@ -36,7 +36,7 @@ from qwp.results.provenance import Identity, InputRecord, Provenance, bridge_nam
 from qwp.results.sides import AlignedSide
 from qwp.showing.events import PairCallback, Progress, ProgressCallback
 from qwp.showing.progress import pair_callback, progress_callback
-from qwp.spaces.embeddings import Embeddings
+from qwp.spaces.embeddings import SIDES, Embeddings
 from qwp.spaces.lexicon import Lexicon, PairsOfWords
 from qwp.spaces.objects import Space, as_embeddings
 from qwp.stages.pipeline import Pipeline, StageCache
@@ -175,14 +175,35 @@ class Aligner:
                 fit, cache = self._begin_over(composition, src, tgt, via, listener, checkpoint), None
             else:
                 fit = self._begin(composition, src, tgt, known, progress=listener, checkpoint=checkpoint, cache=cache)
-            with arrays.use_threads(composition.execution.threads_for([fit.problem])):
-                fit, keys = self._with_cached_state(fit, cache)
-                [last] = fit.composition.pipeline.run([fit.problem], [fit.state], [fit.monitor], cache, keys)
-                self.alignment_ = self._finish(fit, last)
+            self._run(fit, cache)
+        return self
+
+    def fit_over(
+        self: A,
+        src: Embeddings,
+        tgt: Embeddings,
+        found: Sequence[Bridge],
+        *,
+        progress: ProgressCallback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> A:
+        """Align `src` onto `tgt` over bridges whose legs are aligned. Arguments as for `fit`."""
+        self.validate(bridged=True)
+        identity = self._identity_over([src, tgt], [each.space for each in found])
+        store = LegStore(checkpoint, identity)
+        with self._resources(self.composition):
+            self._run(self._begin_joined(self.composition, (src, tgt), found, identity, store, progress))
+        return self
+
+    def _run(self, fit: Fit, cache: StageCache | None = None) -> None:
+        """Run all stages of a fit, and set the attributes of a finished one."""
+        with arrays.use_threads(fit.composition.execution.threads_for([fit.problem])):
+            fit, keys = self._with_cached_state(fit, cache)
+            [last] = fit.composition.pipeline.run([fit.problem], [fit.state], [fit.monitor], cache, keys)
+            self.alignment_ = self._finish(fit, last)
         self.map_ = self.alignment_.src_map
         self.quality_ = self.alignment_.quality
         self.n_features_in_ = self.alignment_.src.dim
-        return self
 
     def fit_many(
         self, pairs: Sequence[tuple[Space, Space]], *, progress: bool | PairCallback | None = None
@@ -310,8 +331,7 @@ class Aligner:
         """
         sides = as_embeddings(src, "src"), as_embeddings(tgt, "tgt")
         thirds = [as_embeddings(space, bridge_name(number)) for number, space in enumerate(via)]
-        names = ("src", "tgt", *map(bridge_name, range(len(via))))
-        identity = self.identity(dict(zip(names, map(Embeddings.sha256, (*sides, *thirds)), strict=True)))
+        identity = self._identity_over(sides, thirds)
         store, legs = LegStore(checkpoint, identity), list[Leg]()
         # A verdict decides whether a leg is used, whatever verdict the result is to get.
         one = type(self)(**{**self.get_params(), "verdict": FULL})
@@ -324,6 +344,20 @@ class Aligner:
                     figures = {"leg": f"{side.name} - {third.name}", "result": str(legs[-1].record)}
                     progress(Progress("bridges", len(legs), 2 * len(thirds), figures))
         found = [Bridge(third, *legs[2 * n : 2 * n + 2]) for n, third in enumerate(thirds)]
+        begun = self._begin_joined(composition, sides, found, identity, store, progress)
+        begun.monitor.seconds["bridges"] = sum(leg.record.seconds for leg in legs)
+        return begun
+
+    def _begin_joined(
+        self,
+        composition: Composition,
+        sides: tuple[Embeddings, Embeddings],
+        found: Sequence[Bridge],
+        identity: Identity,
+        store: LegStore,
+        progress: ProgressCallback | None,
+    ) -> Fit:
+        """Return the fit that the joined pairs of bridges initialize. store: has the checkpoint of the run."""
         pairs = bridges.joined_pairs(found)
         if pairs is not None:
             composition = replace(composition, pipeline=bridges.pipeline_from(composition.pipeline, pairs))
@@ -335,9 +369,13 @@ class Aligner:
             progress=progress,
             checkpoint=store.checkpoint(),
         )
-        begun.monitor.seconds["bridges"] = sum(leg.record.seconds for leg in legs)
         logger.info("%s", bridges.remark(found))
         return replace(begun, identity=identity, bridges=found)
+
+    def _identity_over(self, sides: Sequence[Embeddings], thirds: Sequence[Embeddings]) -> Identity:
+        """Return the identity of a run over bridges."""
+        names = (*SIDES, *map(bridge_name, range(len(thirds))))
+        return self.identity(dict(zip(names, map(Embeddings.sha256, (*sides, *thirds)), strict=True)))
 
     def _with_cached_state(self, fit: Fit, cache: StageCache | None) -> tuple[Fit, dict[str, str]]:
         """Return the fit with the latest cached state, and the cache keys of all its states."""

@@ -45,17 +45,17 @@ class Leg:
     @classmethod
     def of(cls, alignment: Alignment) -> Leg:
         """Return the leg of an alignment of a side onto a bridge. A failed alignment has no pairs."""
-        quality, found = alignment.quality, [] if alignment.quality.failed else alignment.induce()
-        src, tgt = alignment.src.index, alignment.tgt.index
-        rows = np.asarray([(src[pair.src], tgt[pair.tgt]) for pair in found], dtype=np.int64).reshape(-1, 2)
+        quality = alignment.quality
+        nothing = np.zeros(0, dtype=np.int64)
+        pairs, confidence = ((nothing, nothing), np.zeros(0)) if quality.failed else alignment.induced_rows()
         record = LegRecord(
             quality.verdict,
             quality.ratio,
             None if quality.failed or quality.estimate is None else quality.estimate.overall.p1,
-            len(rows),
+            len(confidence),
             sum(alignment.provenance.seconds.values()),
         )
-        return cls(record, (rows[:, 0], rows[:, 1]), np.asarray([pair.confidence for pair in found], dtype=np.float64))
+        return cls(record, pairs, confidence)
 
 
 @dataclass(frozen=True)

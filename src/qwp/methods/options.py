@@ -16,7 +16,6 @@ Method: TypeAlias = Literal[
     "procrustes",
     "rcsls",
     "proc-b",
-    "multi",
 ]
 
 
@@ -53,8 +52,6 @@ class Options(TypedDict, total=False):
     hidden_size: int
     identical: bool
     identical_weight: float
-    joint_epochs: int
-    joint_rate: float
     keep: float
     keep_growth: float
     learning_rate: float
@@ -106,7 +103,6 @@ class Options(TypedDict, total=False):
     start_steps: int
     start_words: int
     steps: int
-    strategy: Literal["joint", "hub"]
     threads: int | None
     tol: float
     train_words: int

@@ -226,11 +226,17 @@ def word_map(picture: WordMap) -> Markup:
 
 
 def render(
-    *, title: str, verdict: str, explanation: str, sections: Sequence[Section], settings: Mapping[str, object]
+    *,
+    title: str,
+    verdict: str,
+    explanation: str,
+    sections: Sequence[Section],
+    settings: Mapping[str, object],
+    css: str = "",
 ) -> str:
-    """Return the page. settings: the provenance, which may be nested."""
+    """Return the page. settings: the provenance, which may be nested. css: further rules."""
     parts = [_banner(verdict, explanation), *(section.html() for section in sections), provenance(settings)]
-    return html.page(title, element("main", element("h1", title), *parts), css=CSS)
+    return html.page(title, element("main", element("h1", title), *parts), css=CSS + css)
 
 
 def _banner(verdict: str, explanation: str) -> Markup:

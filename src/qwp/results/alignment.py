@@ -9,11 +9,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, overload
 
+import numpy as np
+
 from qwp import arrays
-from qwp.arrays import AnyFloats, Array
+from qwp.arrays import AnyFloats, Array, Floats
 from qwp.errors import InputError, one_of
 from qwp.judging.estimate import Estimate
 from qwp.judging.verdict import Quality, judge
+from qwp.maps.pairs import RowPairs
 from qwp.results import parts, saved
 from qwp.results.lexicon import InducedPair, LexiconInducer
 from qwp.results.provenance import InputRecord, Provenance
@@ -284,6 +287,25 @@ class Alignment:
             approximate=approximate,
             spelling=spelling,
         )
+
+    def induced_rows(self) -> tuple[RowPairs, Floats]:
+        """Return the rows of the pairs of the induced lexicon, (p,) each, and their confidences, (p,)."""
+        src, tgt = self.src.index, self.tgt.index
+        found = self.induce()
+        rows = np.asarray([(src[pair.src], tgt[pair.tgt]) for pair in found], dtype=np.int64).reshape(-1, 2)
+        return (rows[:, 0], rows[:, 1]), np.asarray([pair.confidence for pair in found], dtype=np.float64)
+
+    def reversed(self) -> Alignment:
+        """Return the alignment of the target onto the source by the same maps, with the same verdict."""
+        identity = np.eye(self.src_map.shape[1], dtype=self.src_map.dtype)
+        src = self.tgt_side if self.tgt_map is not None else replace(self.tgt_side, map=identity)
+        provenance = replace(
+            self.provenance,
+            src=self.provenance.tgt,
+            tgt=self.provenance.src,
+            bridges=[replace(each, src=each.tgt, tgt=each.src) for each in self.provenance.bridges],
+        )
+        return replace(self, src_side=src, tgt_side=self.src_side, provenance=provenance, origin=None)
 
     # ----------------------------------------------------------------- judging
 

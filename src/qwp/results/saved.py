@@ -32,7 +32,8 @@ from qwp.spaces.io.files import file_sha256
 from qwp.spaces.normalization import STEPS
 
 SCHEMA = 3
-ALIGNMENT, SEVERAL = "alignment.json", "multi.json"
+ALIGNMENT, SEVERAL, ALL_PAIRS = INDEXES = ("alignment.json", "multi.json", "all-pairs.json")
+"""The indexes of one alignment, of several languages in one space, and of every two of several languages."""
 MAPS_FILE = "maps.safetensors"
 LOOKUPS = "lookup-*.safetensors"
 """Sidecar files with lookups and refits."""
@@ -124,8 +125,7 @@ def read_stored(folder: Path, name: str, kinds: Mapping[int, Record]) -> Stored:
     found = schema.read_object(path, AGAIN)
     number = found.pop("schema", None)
     if type(number) is not int or number not in kinds:
-        *others, latest = sorted(kinds)
-        readable = f"{', '.join(map(str, others))} and {latest}"
+        readable = " and ".join(", ".join(map(str, sorted(kinds))).rsplit(", ", 1))
         raise InputError(
             f"{path} has schema {schema.shown(number)}, this version of qwp reads {readable}: "
             "install the version that wrote it, or align again"
@@ -206,17 +206,22 @@ def _without(folder: Path, name: str) -> str:
     """Describe a folder without this index."""
     if not folder.is_dir():
         return "is a file" if folder.exists() else "does not exist"
-    other, holds, loader = {
-        ALIGNMENT: (SEVERAL, "several languages in folders of their own", "qwp.MultiAlignment.load"),
-        SEVERAL: (ALIGNMENT, "one alignment", "qwp.Alignment.load"),
-    }[name]
-    hint = f" but {other}, {holds}, which {loader} reads" if (folder / other).exists() else ""
-    return f"holds no {name}{hint}"
+    others = {
+        ALIGNMENT: ("one alignment", "qwp.Alignment.load"),
+        SEVERAL: ("several languages in folders of their own", "qwp.MultiAlignment.load"),
+        ALL_PAIRS: ("pairs of languages in folders of their own", "qwp.AllPairs.load"),
+    }
+    hints = [
+        f" but {other}, {holds}, which {loader} reads"
+        for other, (holds, loader) in others.items()
+        if other != name and (folder / other).exists()
+    ]
+    return f"holds no {name}{''.join(hints[:1])}"
 
 
 def _named_parts(path: Path, found: Any) -> dict[str, Part]:
-    """Return the parts that an index lists; multi.json has none."""
-    if path.name == SEVERAL:
+    """Return the parts that an index lists; indexes of several alignments have none."""
+    if path.name != ALIGNMENT:
         _refuse(path, None if found is None else "parts is not known")
         return {}
     _refuse(path, _PARTS.problem(found, "parts"))
@@ -256,7 +261,7 @@ def read(folder: Path, name: str, build: Callable[[], T]) -> T:
 def _state(folder: Path, name: str) -> list[tuple[str, int, int, int]]:
     """Return what distinguishes one save from the next: the identity of the index files."""
     found = []
-    for path in (folder / name, *(sorted(folder.glob(f"*/{ALIGNMENT}")) if name == SEVERAL else ())):
+    for path in (folder / name, *(sorted(folder.glob(f"*/{ALIGNMENT}")) if name != ALIGNMENT else ())):
         with suppress(OSError):
             stat = path.stat()
             found.append((str(path), stat.st_ino, stat.st_mtime_ns, stat.st_size))
@@ -358,8 +363,8 @@ class Writing:
     def remove_older(self) -> None:
         """Remove the files of earlier results, and no others."""
         assert self._index is not None, "the index was staged"
-        # A folder contains one alignment or several languages. If both indexes exist, multi.json counts.
-        for name in {ALIGNMENT, SEVERAL} - {self._index[1].name}:
+        # A folder has one index. If it has two, a save was interrupted here.
+        for name in {*INDEXES} - {self._index[1].name}:
             (self.folder / name).unlink(missing_ok=True)
         _sync(self.folder)
         kept = None if self._parts is None else self._parts["folder"]
@@ -398,7 +403,7 @@ def remove_temporary(folder: Path, *names: str) -> None:
 
     The caller must hold the lock of the folder, so that no other process is using these files.
     """
-    files = "|".join(re.escape(name) for name in (ALIGNMENT, SEVERAL, *names))
+    files = "|".join(re.escape(name) for name in (*INDEXES, *names))
     for path in folder.iterdir():
         if re.fullmatch(rf"\.{_PARTS_NAME}\.tmp", path.name):
             shutil.rmtree(path, ignore_errors=True)

@@ -30,7 +30,8 @@ _CONTENT = {1: Record({"hub": _NAME, "languages": ListOf(_NAME, least=1)}), 2: _
 _MOST_BYTES = 200  # of a name: file systems end at 255, and names of temporary files are longer
 # Names that Windows reserves, with any suffix, and names of files and folders that qwp writes there.
 _RESERVED = re.compile(
-    r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|parts-.*|(alignment|multi|src|tgt)\.json|\w+\.safetensors", re.IGNORECASE
+    r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|parts-.*|(alignment|multi|all-pairs|src|tgt)\.json|\w+\.safetensors",
+    re.IGNORECASE,
 )
 
 

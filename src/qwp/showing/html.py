@@ -60,6 +60,14 @@ circle.src,rect.src{fill:var(--src)}circle.tgt,rect.tgt{fill:var(--tgt)}
 """Rules for the parts of a chart, in pages and in files."""
 
 
+HEAT = """.heat td,.heat th{text-align:center;padding:9px 14px}
+.heat caption{text-align:left;color:var(--soft)}
+.heat td[style]{background:color-mix(in srgb,var(--heat) calc(6% + var(--cap)*var(--v)),var(--card));
+ border:2px solid var(--card);print-color-adjust:exact;-webkit-print-color-adjust:exact}
+"""
+"""Rules for tables of class `heat`, whose cells `heat_cell` makes."""
+
+
 def _variables(colours: dict[str, str]) -> str:
     return ";".join(f"--{name}:{value}" for name, value in colours.items())
 
@@ -155,6 +163,11 @@ def _row(cells: Sequence[object], name: str, style: str | None) -> Markup:
         "tr",
         *(cell if isinstance(cell, Markup) else element(name, cell, scope=scope, style=style) for cell in cells),
     )
+
+
+def heat_cell(text: str, share: float, title: str) -> Markup:
+    """Return a cell of a heat map. share: of the full colour, 0 to 1."""
+    return element("td", text, style=f"--v:{share:.2f}", title=title)
 
 
 def scrollable(content: Markup, label: str) -> Markup:
