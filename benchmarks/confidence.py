@@ -45,6 +45,8 @@ FEWEST_FITTED, FEWEST_SCORED = 50, 100
 # Alignments with default settings count more than cut, damaged and weak ones.
 _USUAL = 10.0
 _RIDGE = 1e-4
+# Of estimates of items in records that do not say theirs.
+_FIRST_SHIFT = 0.19
 # The vocabulary is divided into parts that hold equally many words of a usual dictionary.
 _PARTS, _FEWEST_IN_PART = 8, 5
 
@@ -230,13 +232,55 @@ def calibration(result: Record, records: Sequence[Record]) -> Record:
     return {
         "version": VERSION,
         "weights": result["weights"],
-        "dictionary_shift": result["in_a_dictionary"],
-        "half_width": half_width(result["left_out"]),
-        "fewest_words": min(judgement.CUTS),
-        "dimensions": [50, 300],
-        "origins": origins,
+        "words": {
+            "shift": result["in_a_dictionary"],
+            "half_width": half_width(result["left_out"]),
+            "fewest": min(judgement.CUTS),
+            "dimensions": [50, 300],
+            "origins": origins,
+        },
+        "items": item_correction(judgement.encoder_estimates(records)),
         "unrelated": {kind: list(found) for kind, found in judgement.unrelated_statistics(records).items()},
     }
+
+
+def item_correction(found: Sequence[Record]) -> Record:
+    """Return the correction of estimates of unordered items, from records with the share of items that is right.
+
+    An origin is an unordered pair of encoders. The interval is the conformal quantile of the errors of all origins,
+    each with the shift of the others.
+    """
+    by_origin: dict[str, list[Record]] = {}
+    for record in found:
+        by_origin.setdefault(" ".join(sorted(record["task"].split())), []).append(record)
+    gaps = {name: _gaps(some) for name, some in by_origin.items()}
+    origins, residuals = {}, {}
+    for name in gaps:
+        others = np.concatenate([each for other, each in gaps.items() if other != name])
+        residuals[name] = gaps[name] - others.mean()
+        points = [abs(100 * float(logistic(_confidence(r) + others.mean())) - r["p1"]) for r in by_origin[name]]
+        origins[name] = {"alignments": len(points), "error": round(float(np.mean(points)), 1)}
+    width = conformal_width(residuals.values())
+    for name, values in residuals.items():
+        origins[name] |= {"half_width": round(width, 3), "covered": round(float(np.mean(np.abs(values) <= width)), 3)}
+    shift = round(float(np.concatenate(list(gaps.values())).mean()), 3)
+    return {
+        "shift": shift,
+        "half_width": round(width, 3),
+        "fewest": min(judgement.TEXTS),
+        "dimensions": [256, 300],
+        "origins": origins,
+    }
+
+
+def _gaps(found: Iterable[Record]) -> Floats:
+    """Return by how much the share of right items exceeds the mean confidence, in log-odds."""
+    return np.asarray([log_odds(r["p1"] / 100) - _confidence(r) for r in found])
+
+
+def _confidence(record: Record) -> float:
+    """Return the log-odds of the mean confidence of a record, whose estimate has the shift of its time."""
+    return log_odds(record["estimate"] / 100) - float(record.get("shift", _FIRST_SHIFT))
 
 
 def summary(found: Sequence[Record], width: float, which: Callable[[Record], bool] = bool) -> dict[str, Any]:

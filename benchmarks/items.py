@@ -21,6 +21,7 @@ import qwp
 from benchmarks import records
 from benchmarks.data import bench_file
 from benchmarks.records import Record, Run, markdown, select, values
+from qwp.search.calibration import CALIBRATION
 
 Floats = npt.NDArray[np.float32]
 Cloud = Callable[[int, int, np.random.Generator], Floats]
@@ -48,6 +49,7 @@ def align_items(src: Floats, tgt: Floats, seed: int, device: str) -> tuple[qwp.A
         "ratio": quality.ratio,
         "z": quality.z,
         "estimate": None if quality.estimate is None else 100 * quality.estimate.overall.p1,
+        "shift": CALIBRATION.items.shift,
         "start": alignment.provenance.initializer,
         "seconds": seconds,
         "device": alignment.provenance.backend,

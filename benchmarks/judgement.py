@@ -347,6 +347,7 @@ ENCODERS = {
 }
 ENCODER_PAIRS = ("minilm wordllama", "wordllama minilm", "e5 use", "use e5")
 TEXTS, COMMON, TEXT_NOISE = (500, 1000), (1.0, 0.6), 0.5
+FEWEST_TEXTS = 5000
 
 
 @cache
@@ -390,6 +391,7 @@ def encoder_figures(case: Case, options: dict[str, Any]) -> tuple[Record, Signal
     figures = verdict_figures(alignment)
     features = alignment.inducer.pair_features(alignment.estimate.scale, 10)
     signals = {SAMPLE: np.column_stack([features, np.arange(len(right)), right]).astype(np.float32)}
+    figures["shift"] = CALIBRATION.items.shift
     shares = {"p1": 100 * float(right[gold >= 0].mean()), "found": 100 * float(right.mean()), "covered": len(right)}
     return {**shares, **figures}, signals
 
@@ -557,6 +559,19 @@ def has_failed(record: Record) -> bool:
     return CALIBRATION.p_value(statistic(record)) > CRITERIA.level
 
 
+def encoder_estimates(found: Iterable[Record]) -> list[Record]:
+    """Return the records of related texts by two encoders: estimates of mean confidence, and the share that is right.
+
+    Of `benchmarks.items`, only large sides count, because its share is that of other texts than the fit saw.
+    """
+    texts = [
+        {**record, "task": "minilm wordllama", "p1": record["found"]}
+        for record in select(read_records(items.RESULTS), suite="related")
+        if record["texts"] >= FEWEST_TEXTS and record["verdict"] != "failed"
+    ]
+    return [*(r for r in found if r["group"] == "encoders" and "error" not in r), *texts]
+
+
 def unrelated_statistics(found: Sequence[Record]) -> dict[str, tuple[float, ...]]:
     """Return the statistics of the unrelated pairs of each kind, in ascending order. Unordered items are one kind."""
     whole = [record for record in found if "error" not in record]
@@ -654,7 +669,7 @@ def origins_table() -> str:
     head = ["origin left out of the interval", "alignments", "mean error, points", "in the interval"]
     rows = [
         [name, str(each["alignments"]), f"{each['error']:.1f}", f"{100 * each['covered']:.0f} %"]
-        for name, each in CALIBRATION.origins.items()
+        for name, each in {**CALIBRATION.words.origins, **CALIBRATION.items.origins}.items()
     ]
     return markdown(head, rows)
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from benchmarks import confidence as benchmark
 from qwp.judging.estimate import (
     MOST_WORDS,
-    SETTINGS,
     Estimate,
     EstimateSettings,
     Refits,
@@ -30,6 +29,7 @@ from qwp.judging.estimate import (
 )
 from qwp.judging.verdict import FAILED, SUCCEEDED, WEAK, judge
 from qwp.maps.procrustes import Maps
+from qwp.search.calibration import CALIBRATION
 from qwp.search.confidence import CONFIDENCE_MODEL, log_odds
 from tests.libraries import as_strict, assert_close, host
 from tests.problems import SMALL_EFFORT, Array, planted, rotation
@@ -91,12 +91,17 @@ def test_neighbourhood_means_of_a_sample_are_close() -> None:
     assert np.array_equal(exact, host(neighbourhood_means(mapped, y, 10)))
 
 
+WORDS = CALIBRATION.words
+
+
 def test_a_share_and_its_interval() -> None:
     share = Share.of(np.array([0.2, 0.6]))
     # Words of dictionaries are right more often than the mean of all words.
-    assert log_odds(share.p1) == pytest.approx(log_odds(0.4) + SETTINGS.dictionary_shift)
-    assert log_odds(share.high) - log_odds(share.p1) == pytest.approx(SETTINGS.half_width)
-    assert log_odds(share.p1) - log_odds(share.low) == pytest.approx(SETTINGS.half_width)
+    assert log_odds(share.p1) == pytest.approx(log_odds(0.4) + WORDS.shift)
+    assert log_odds(share.high) - log_odds(share.p1) == pytest.approx(WORDS.half_width)
+    assert log_odds(share.p1) - log_odds(share.low) == pytest.approx(WORDS.half_width)
+    items = Share.of(np.array([0.2, 0.6]), CALIBRATION.items)
+    assert log_odds(items.p1) == pytest.approx(log_odds(0.4) + CALIBRATION.items.shift)
     assert str(Share(0.456, 0.3, 0.61)) == "46 % (30-61)"
     none, every = Share.of(np.zeros(3)), Share.of(np.ones(3))
     assert 0.0 < none.low < none.p1 < none.high < 0.02
@@ -105,7 +110,7 @@ def test_a_share_and_its_interval() -> None:
 
 def test_constants_match_the_recorded_fit() -> None:
     recorded = json.loads(benchmark.RESULTS.read_text())
-    assert (recorded["in_a_dictionary"], recorded["half_width"]) == (SETTINGS.dictionary_shift, SETTINGS.half_width)
+    assert (recorded["in_a_dictionary"], recorded["half_width"]) == (WORDS.shift, WORDS.half_width)
 
 
 def test_search_figures() -> None:
@@ -239,7 +244,11 @@ def test_preferred_of_no_words_is_empty() -> None:
 def test_the_calibration_range() -> None:
     inside = np.zeros((1000, 50))
     assert outside_calibration(inside, np.zeros((3000, 50)), ordered=True) == []
-    assert outside_calibration(inside, inside, ordered=False) == ["unordered items"]
+    assert outside_calibration(inside, inside[:400], ordered=False) == [
+        "fewer than 500 items",
+        "50 dimensions instead of 256 to 300",
+    ]
+    assert outside_calibration(np.zeros((500, 256)), np.zeros((600, 256)), ordered=False) == []
     assert outside_calibration(inside, inside[:999], ordered=True) == ["fewer than 1,000 words"]
     for width in (49, 301):
         wide = np.zeros((1000, width))

@@ -506,7 +506,7 @@ def test_items_without_counterparts_have_no_accuracy(shared: int, share: float) 
     assert quality.verdict == "succeeded"
     assert quality.counterparts is not None
     assert (quality.counterparts.src, quality.counterparts.tgt) == pytest.approx((share, share), abs=0.1)
-    assert "outside the calibration range (unordered items" in quality.explanation
+    assert "outside the calibration range (24 dimensions" in quality.explanation
     assert "translations" not in quality.explanation
     assert quality.explanation.endswith(quality.counterparts.sentence)
     assert ("Hardly any item" in quality.explanation) == (share == 0)

@@ -23,10 +23,12 @@ def test_the_file_follows_from_the_records() -> None:
 
 
 def test_the_interval_covers_nine_errors_in_ten_of_each_origin_left_out() -> None:
-    assert sum(each["alignments"] for each in CALIBRATION.origins.values()) == 184
-    assert set(CALIBRATION.origins) == {"mixed", "novels", "pretrained", "zhang"}
+    assert sum(each["alignments"] for each in CALIBRATION.words.origins.values()) == 184
+    assert set(CALIBRATION.words.origins) == {"mixed", "novels", "pretrained", "zhang"}
     # A lower bound that notices a broken calibration; docs/judgement.md has the figures.
-    assert all(each["covered"] >= 0.8 for each in CALIBRATION.origins.values())
+    assert all(each["covered"] >= 0.8 for each in CALIBRATION.words.origins.values())
+    assert set(CALIBRATION.items.origins) == {"e5 use", "minilm wordllama"}
+    assert all(each["error"] <= 7 for each in CALIBRATION.items.origins.values())
 
 
 def test_conformal_widths_cover_new_errors_of_the_same_kind() -> None:

@@ -25,7 +25,7 @@ from qwp import arrays
 from qwp.arrays import Array, Floats, Ints, LRUCache
 from qwp.maps.procrustes import Maps
 from qwp.search import confidence, retrieval
-from qwp.search.calibration import CALIBRATION
+from qwp.search.calibration import CALIBRATION, Correction
 from qwp.search.confidence import CONFIDENCE_MODEL, Scale, SearchFigures, log_odds
 from qwp.search.retrieval import Retriever
 from qwp.stages.refinement import WEIGHTED
@@ -45,11 +45,6 @@ class EstimateSettings:
     """The same on a GPU."""
     bands: tuple[int, ...] = (1000, 5000)
     """The estimate is also given for the words up to these ranks, and beyond."""
-    dictionary_shift: float = CALIBRATION.dictionary_shift
-    """Words of dictionaries are right more often than others of the same rank, by this much in log-odds: names, for
-    one, are not in dictionaries."""
-    half_width: float = CALIBRATION.half_width
-    """Half-width of the 90 % interval in log-odds."""
 
 
 SETTINGS = EstimateSettings()
@@ -64,10 +59,9 @@ class Share:
     high: float
 
     @classmethod
-    def of(cls, probabilities: Floats) -> Share:
-        """Return the accuracy for dictionary words from the confidences (n,) of some words."""
-        odds = log_odds(float(np.mean(probabilities))) + SETTINGS.dictionary_shift
-        width = SETTINGS.half_width
+    def of(cls, probabilities: Floats, correction: Correction = CALIBRATION.words) -> Share:
+        """Return the accuracy for dictionary words, or for items, from the confidences (n,) of some of them."""
+        odds, width = log_odds(float(np.mean(probabilities))) + correction.shift, correction.half_width
         return cls(*(float(confidence.logistic(np.asarray(odds + way * width))) for way in (0, -1, 1)))
 
     def __str__(self) -> str:
@@ -106,12 +100,14 @@ def estimate(
     *,
     csls_k: int,
     succeeded: bool = True,
+    ordered: bool = True,
 ) -> Estimate:
     """Return the estimated accuracy of maps.
 
     x: (n, d), y: (m, d) normalised rows, most frequent first, n and m at least 2. succeeded: whether the alignment is
-    better than the null distribution.
+    better than the null distribution. ordered: whether the rows are words in order of frequency.
     """
+    correction = CALIBRATION.words if ordered else CALIBRATION.items
     rows = sample(x.shape[0])
     refitted = Refits(x, y, refits(x, y, maps, csls_k=csls_k))
     found = _search(refitted, maps, rows, csls_k)
@@ -123,17 +119,18 @@ def estimate(
     probabilities = CONFIDENCE_MODEL.confidence(found, scale)
     edges = [0, *(edge for edge in SETTINGS.bands if edge < x.shape[0]), x.shape[0]]
     by_band = [(first, last, probabilities[(rows >= first) & (rows < last)]) for first, last in pairwise(edges)]
-    bands = [Band(first + 1, last, Share.of(some)) for first, last, some in by_band if len(edges) > 2 and len(some)]
-    return Estimate(Share.of(probabilities), bands, scale, len(rows))
+    parts = [each for each in by_band if ordered and len(edges) > 2 and len(each[2])]
+    bands = [Band(first + 1, last, Share.of(some, correction)) for first, last, some in parts]
+    return Estimate(Share.of(probabilities, correction), bands, scale, len(rows))
 
 
 def outside_calibration(x: Array, y: Array, *, ordered: bool) -> list[str]:
     """Return why the estimate of x (n, d) and y (m, d) cannot be trusted; empty within the calibration range."""
-    words, dimensions = min(x.shape[0], y.shape[0]), x.shape[1]
-    low, high = CALIBRATION.dimensions
+    rows, dimensions = min(x.shape[0], y.shape[0]), x.shape[1]
+    correction, noun = (CALIBRATION.words, "words") if ordered else (CALIBRATION.items, "items")
+    low, high = correction.dimensions
     reasons = {
-        "unordered items": not ordered,
-        f"fewer than {CALIBRATION.fewest_words:,} words": words < CALIBRATION.fewest_words,
+        f"fewer than {correction.fewest:,} {noun}": rows < correction.fewest,
         f"{dimensions} dimensions instead of {low} to {high}": not low <= dimensions <= high,
     }
     return [reason for reason, applies in reasons.items() if applies]

@@ -239,7 +239,7 @@ def judge(
     fitted = agreement_of(test.neighbours)
     rotation = test.rotation(0)
     random = agreement(test.x, test.targets(rotation), rotation, csls_k)
-    decided = partial(decide, n, fitted, random, known=known, effort=effort)
+    decided = partial(decide, n, fitted, random, known=known, ordered=ordered, effort=effort)
     if n < 2:
         return decided(fitted, NullDistribution((random,)), empty_estimate(x.shape[1]))
     progress.step()
@@ -247,7 +247,7 @@ def judge(
     if not effort.estimated:
         return decided(held_out, nulls, None)
     better = _better_than_chance(held_out, nulls, known, effort.criteria)
-    found = estimate(x, y, maps, csls_k=csls_k, succeeded=n < effort.criteria.fewest_words or better)
+    found = estimate(x, y, maps, csls_k=csls_k, succeeded=n < effort.criteria.fewest_words or better, ordered=ordered)
     progress.step()
     return decided(held_out, nulls, found, outside=outside_calibration(x, y, ordered=ordered))
 
@@ -333,11 +333,12 @@ def decide(
     *,
     known: Measured | None = None,
     outside: Iterable[str] = (),
+    ordered: bool = True,
     effort: VerdictEffort = FULL_EFFORT,
 ) -> Quality:
     """Return the verdict that the figures of n words lead to.
 
-    outside: why the estimate cannot be trusted.
+    outside: why the estimate cannot be trusted. ordered: whether the words have an order of frequency.
     """
     ratio = per_word_ratio(held_out, nulls.mean)
     quality = Quality(
@@ -362,7 +363,7 @@ def decide(
         statistic=nulls.statistic(held_out),
         interval=nulls.interval(held_out),
     )
-    return replace(quality, explanation=_explanation(quality, effort))
+    return replace(quality, explanation=_explanation(quality, effort, "words" if ordered else "items"))
 
 
 def _verdict(
@@ -393,10 +394,10 @@ def _verdict(
 _CHECK_PAIRS = "Check that the known pairs belong to these two spaces, in this direction and this order of words."
 
 
-def _explanation(quality: Quality, effort: VerdictEffort) -> str:
+def _explanation(quality: Quality, effort: VerdictEffort, noun: str) -> str:
     """Return the verdict in sentences. The first one says how much is right, or why that is unknown."""
     confirmed = _confirmed(quality.measured, effort.criteria)
-    lead = f"{quality.verdict.capitalize()}: {_lead(quality, effort, confirmed)}."
+    lead = f"{quality.verdict.capitalize()}: {_lead(quality, effort, confirmed, noun)}."
     sentences = [lead, *_null_sentences(quality, effort, confirmed)]
     share, known = quality.trusted, quality.measured
     contradicted = share is not None and known is not None and known.held_out and known.high < share.low
@@ -409,7 +410,7 @@ def _explanation(quality: Quality, effort: VerdictEffort) -> str:
     return " ".join(sentences)
 
 
-def _lead(quality: Quality, effort: VerdictEffort, confirmed: bool | None) -> str:
+def _lead(quality: Quality, effort: VerdictEffort, confirmed: bool | None, noun: str) -> str:
     """Return the first sentence of the verdict: measured accuracy if there is one, else the estimate."""
     known, criteria = quality.measured, effort.criteria
     if known is not None and (known.held_out or confirmed is False):
@@ -432,7 +433,7 @@ def _lead(quality: Quality, effort: VerdictEffort, confirmed: bool | None) -> st
     if quality.trusted is not None:
         share = quality.trusted
         return (
-            f"about {100 * share.p1:.0f} % of the words with a counterpart are estimated to be translated correctly "
+            f"about {100 * share.p1:.0f} % of the {noun} with a counterpart are estimated to be translated correctly "
             f"({100 * share.low:.0f}-{100 * share.high:.0f} %)"
         )
     reasons = ", ".join(quality.outside_calibration)

@@ -18,38 +18,55 @@ FILE_NAME = "calibration.json"
 
 
 @dataclass(frozen=True)
+class Correction:
+    """How an estimate follows from the mean confidence, for words or for unordered items.
+
+    Attributes:
+        shift: of the mean confidence, in log-odds. Confidences are fitted to dictionaries, which lack many right
+            translations; words of dictionaries are right more often than others of the same rank.
+        half_width: of the 90 % interval of an estimate, in log-odds: a conformal quantile of the errors on languages
+            or, for items, on pairs of encoders that were left out.
+        fewest: words or items of the alignments. A side with fewer is outside the calibration range.
+        dimensions: fewest and most dimensions of the alignments.
+        origins: for each origin of vectors, the error and the coverage of intervals calibrated on the other origins.
+    """
+
+    shift: float
+    half_width: float
+    fewest: int
+    dimensions: tuple[int, int]
+    origins: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Correction:
+        """Return the correction of a part of a file."""
+        low, high = values["dimensions"]
+        return cls(**{**values, "dimensions": (low, high)})
+
+
+@dataclass(frozen=True)
 class Calibration:
     """What was fitted to alignments of known accuracy.
 
     Attributes:
         version: of the format.
         weights: of the features of a confidence.
-        dictionary_shift: words of dictionaries are right more often than others of the same rank, by this much in
-            log-odds.
-        half_width: of the 90 % interval of an estimate, in log-odds: a conformal quantile of the errors on languages
-            that were left out of the fit.
-        fewest_words: of the alignments. A side with fewer words is outside the calibration range.
-        dimensions: fewest and most dimensions of the alignments.
-        origins: for each origin of vectors, the error and the coverage of intervals calibrated on the other origins.
+        words, items: the corrections of estimates.
         unrelated: for each kind of unrelated pairs, the statistics of the verdict on full fits, in ascending order.
     """
 
     version: int
     weights: tuple[float, ...]
-    dictionary_shift: float
-    half_width: float
-    fewest_words: int
-    dimensions: tuple[int, int]
-    origins: Mapping[str, Mapping[str, Any]]
+    words: Correction
+    items: Correction
     unrelated: Mapping[str, tuple[float, ...]]
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """Return the calibration of the content of a file."""
-        low, high = values["dimensions"]
         unrelated = {kind: tuple(found) for kind, found in values["unrelated"].items()}
-        weights = tuple(values["weights"])
-        return cls(**{**values, "weights": weights, "unrelated": unrelated, "dimensions": (low, high)})
+        words, items = (Correction.from_dict(values[name]) for name in ("words", "items"))
+        return cls(values["version"], tuple(values["weights"]), words, items, unrelated)
 
     def p_value(self, statistic: float) -> float:
         """Return the p-value of a statistic: its rank in the least favourable kind, (1 + as high) / (1 + pairs).
