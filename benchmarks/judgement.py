@@ -598,9 +598,9 @@ def error_rates_table(found: Sequence[Record]) -> str:
     validation = select(found, group="validation")
     new = [r for r in validation if r["task"] not in FAMILIES]
     groups: list[tuple[str, Sequence[Record], Floats]] = [
-        *((f"unrelated: {kind}, left out", *each) for kind, each in left_out(found).items()),
-        ("unrelated: new pairs of the same kinds", *_with_p([r for r in validation if r not in new])),
-        *((f"unrelated: {kind}, a new kind", *_with_p(select(new, task=kind))) for kind in (*INVENTED, *ONLY_FRESH)),
+        *((f"{kind}, left out", *each) for kind, each in left_out(found).items()),
+        ("new pairs of these kinds", *_with_p([r for r in validation if r not in new])),
+        *((f"{kind}, new kind", *_with_p(select(new, task=kind))) for kind in (*INVENTED, *ONLY_FRESH)),
     ]
     rows = []
     for name, pairs, p in groups:
@@ -610,13 +610,13 @@ def error_rates_table(found: Sequence[Record]) -> str:
     for kind in CONTRADICTED:
         some = select(found, group="contradicted", task=kind)
         wrong = sum(r["verdict"] == "succeeded" for r in some)
-        rows.append([f"lexicon with {kind}", str(len(some)), f"{wrong} succeeded", "", "", ""])
+        rows.append([f"lexicon: {kind}", str(len(some)), f"{wrong} succeeded", "", "", ""])
     related = [r for r in select(found, group="related") if (r["covered"] or 0) >= FEWEST_COVERED]
     texts = [{**r, "p1": r["found"]} for r in select(read_records(items.RESULTS), suite="related")]
     scored = [*related, *select(found, group="encoders"), *texts]
     for low, high in pairwise(P1_EDGES):
         if some := [r for r in scored if low <= r["p1"] < high]:
-            name = f"related: P@1 from {low} to {high} %" if high <= 100 else f"related: P@1 of {low} % and more"
+            name = f"related, P@1 {low}-{high} %" if high <= 100 else f"related, P@1 from {low} %"
             extreme = f"at least {min(map(statistic, some)):.2f}"
             rows.append([name, str(len(some)), f"{sum(map(has_failed, some))} failed", extreme, "", ""])
     for kind in APART:
@@ -649,33 +649,24 @@ def validation_p_values(found: Sequence[Record]) -> Floats:
 
 def left_out_table(fit: Record) -> str:
     """Return the errors of estimate and confidence for languages that were left out of the fit."""
-    head = ["left out of the fit with its language", "alignments", "error of the estimate", "worst", "in the interval"]
-    head += ["calibration error, test split", "worst", "both splits", "worst"]
+    head = ["language left out", "alignments", "mean error, points", "worst", "in the interval", "calibration error"]
     rows = []
-    for name, title in (("usual", "default, unchanged spaces"), ("all", "all, including cut, damaged and weak ones")):
-        printed, test, both = (fit[name][figure] for figure in ("printed", "ece", "ece_all"))
-        rows.append(
-            [
-                *(title, str(fit[name]["alignments"]), f"{printed['error']:.1f}", f"{printed['worst_error']:.1f}"),
-                f"{100 * printed['held_by_interval']:.0f} %",
-                *(text for each in (test, both) for text in (f"{each['mean']:.3f}", _worst(each))),
-            ]
-        )
+    for name, title in (("usual", "default, unchanged spaces"), ("all", "all, also cut, damaged, weak")):
+        printed, calibration = fit[name]["printed"], fit[name]["ece"]
+        errors = (f"{printed[figure]:.1f}" for figure in ("error", "worst_error"))
+        covered = f"{100 * printed['held_by_interval']:.0f} %"
+        rows.append([title, str(fit[name]["alignments"]), *errors, covered, f"{calibration['mean']:.3f}"])
     return markdown(head, rows)
 
 
 def origins_table() -> str:
     """Return the errors and the coverage of intervals that were calibrated on the other origins."""
-    head = ["origin left out of the interval", "alignments", "mean error, points", "in the interval"]
+    head = ["origin left out", "alignments", "mean error, points", "in the interval"]
     rows = [
         [name, str(each["alignments"]), f"{each['error']:.1f}", f"{100 * each['covered']:.0f} %"]
         for name, each in {**CALIBRATION.words.origins, **CALIBRATION.items.origins}.items()
     ]
     return markdown(head, rows)
-
-
-def _worst(error: Record) -> str:
-    return f"{error['worst']:.3f} ({error['worst_mean_of_seeds']:.3f})"
 
 
 def main() -> None:
