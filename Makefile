@@ -70,7 +70,7 @@ wheel: $(VENV)/.extras ## build sdist and wheel into dist, install the wheel in 
 generated: $(VENV)/.extras ## write the generated parts of documents and code
 	$(BIN)/python -m tools.generate
 
-docs: generated ## build the site of the documents into site, without a network
+docs: $(VENV)/.docs ## build the site of the documents into site, without a network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 clean: ## remove environments and generated files
@@ -82,6 +82,11 @@ $(BIN)/python:
 
 $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt src/qwp/version.py
 	$(PIP) -e .
+	@touch $@
+
+# The site needs neither torch nor FAISS.
+$(VENV)/.docs: $(VENV)/.core
+	$(PIP) -e ".[docs]"
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.core

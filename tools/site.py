@@ -21,6 +21,8 @@ NOTEBOOK = project.ROOT / "docs" / "notebooks" / "first_alignment.ipynb"
 _SPAN = re.compile(r'<(?P<tag>span|div) class="arithmatex">\\(?P<open>[(\[])(?P<tex>.+?)\\[)\]]</(?P=tag)>', re.DOTALL)
 # A line over several characters, which only some fonts can stretch; site.css draws it.
 _OVERLINE = re.compile(r'<mover><mrow>(?P<what>(?:(?!<mover>).)*?)</mrow><mo accent="true">&#x02015;</mo></mover>')
+# Browsers stretch the bars of a norm to the height of the whole line, unless they are told not to.
+_BARS = re.compile(r"<mo>(?P<bar>&#x02016;|&#x0007C;|&#x02225;)</mo>")
 _RELATIVE = re.compile(r"\]\((?P<path>\.\./[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 _ABSOLUTE_DOCS = r"\]\({}docs/(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)"
 _SHIM_ADDRESS, _SHIM = "https://unpkg.com/iframe-worker/shim", "vendor/iframe-worker/shim.js"
@@ -183,6 +185,7 @@ def with_formulas(html: str) -> str:
     def drawn(found: re.Match[str]) -> str:
         display = "block" if found["open"] == "[" else "inline"
         made = str(convert(entities.unescape(found["tex"]), display=display))
+        made = _BARS.sub(r'<mo stretchy="false" lspace="0" rspace="0">\g<bar></mo>', made)
         return _OVERLINE.sub(r'<mrow class="overline">\g<what></mrow>', made)
 
     return _SPAN.sub(drawn, html)

@@ -98,6 +98,8 @@ def test_formulas_become_mathml() -> None:
     block = site.with_formulas('<div class="arithmatex">\\[x^2\\]</div>')
     assert 'display="block"' in block
     assert "msup" in block
+    norm = site.with_formulas(r'<span class="arithmatex">\(\lVert x_i W - y_j \rVert^2\)</span>')
+    assert norm.count('<mo stretchy="false" lspace="0" rspace="0">&#x02016;</mo>') == 2
     over = site.with_formulas(r'<span class="arithmatex">\(\overline{A B}\)</span>')
     assert '<mrow class="overline"><mi>A</mi><mi>B</mi></mrow>' in over
 
