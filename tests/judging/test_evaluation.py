@@ -694,3 +694,15 @@ def test_every_resample_has_n_rows() -> None:
         seen.clear()
         interval(np.zeros(1), sizes, 7, 30, np.random.default_rng(0), at_once=at_once)
         assert seen == [7.0] * 30
+
+
+def test_a_lexicon_of_the_wrong_direction_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+    words = [f"s{i}" for i in range(20)], [f"t{i}" for i in range(20)]
+    # One name is the same in both languages.
+    src, tgt = (Embeddings([*side, "paris"], np.eye(21)) for side in words)
+    pairs = [*zip(words[1], words[0], strict=True), ("paris", "paris")]
+    evaluate(AlignedFiles(src, tgt), pairs)
+    assert "covers 1 source words, but 21 if its columns are swapped" in caplog.text
+    caplog.clear()
+    evaluate(AlignedFiles(src, tgt), [pair[::-1] for pair in pairs])
+    assert "swapped" not in caplog.text

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from qwp import QWP, InputError, arrays
 from qwp.arrays import Array
+from qwp.judging.evaluation import evaluate
 from qwp.judging.verdict import judge
 from qwp.maps.procrustes import Maps, orthogonality_error, polar_svd
 from qwp.methods import METHODS, WP, Aligner, make_aligner
@@ -482,7 +483,9 @@ def test_parameters_by_name() -> None:
     assert aligner.refine == 1
     calls: list[Callable[..., object]] = [aligner.set_params, QWP, partial(make_aligner, "qwp")]
     for call in calls:
-        with pytest.raises(InputError, match="method 'qwp' has no option epsylon; expected some of start, "):
+        with pytest.raises(
+            InputError, match="method 'qwp' has no option epsylon; did you mean epsilon\\? expected some of start, "
+        ):
             call(epsylon=1)
 
 
@@ -550,3 +553,14 @@ def test_a_method_that_needs_torch_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(InputError, match="method 'turn' needs torch, which is not installed"):
         OnTorch().choose_device()
     assert Turn().choose_device() == arrays.HOST
+
+
+def test_the_estimator_transforms_and_scores_as_scikit_learn_expects() -> None:
+    problem = planted_embeddings(300)
+    aligner = QWP(**QUICK, verdict="none")
+    with pytest.raises(InputError, match="not fitted yet"):
+        aligner.score([("a", "b")])
+    mapped = aligner.fit_transform(*problem)
+    assert_same(mapped, aligner.transform(problem[0].words))
+    pairs = [(f"s{i}", f"t{i}") for i in range(100)]
+    assert aligner.score(pairs) == evaluate(aligner.alignment_, pairs, bootstrap=0).p_at_1() > 0.5

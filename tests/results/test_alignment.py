@@ -107,3 +107,16 @@ def test_bad_requests_are_explained(aligned: Alignment) -> None:
         aligned.transform(np.full((1, 12), np.nan))
     with pytest.raises(InputError, match="'left'"):
         aligned.mapped("left")  # type: ignore[arg-type]
+
+
+def test_names_for_the_package_are_not_listed(aligned: Alignment) -> None:
+    listed = dir(aligned)
+    assert {"translate", "induce", "quality", "src_map", "save", "load", "__init__"} <= set(listed)
+    assert not {"inducer", "write_parts", "_csls_k"} & set(listed)
+    assert aligned.inducer is not None
+
+
+def test_a_missing_estimate_is_announced(aligned: Alignment, caplog: pytest.LogCaptureFixture) -> None:
+    unjudged = replace(aligned, quality=replace(aligned.quality, estimate=None))
+    assert unjudged.estimate is not None
+    assert "qwp judges it now" in caplog.text

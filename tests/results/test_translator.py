@@ -467,3 +467,10 @@ def test_size_check_compares_sizes_only(folder: Path, tmp_path: Path) -> None:
         Alignment.load(copy)
     with pytest.raises(InputError, match="check='all' is not known"):
         Alignment.load(copy, check="all")
+
+
+def test_a_notebook_shows_translations_and_unknown_words() -> None:
+    found = Translations({"house": [Translation("casa", 0.5), Translation("<hogar>", 0.25)]}, unknown=["xyz"])
+    shown = found._repr_html_()
+    assert "casa (0.50), &lt;hogar&gt; (0.25)" in shown
+    assert "not in the vocabulary" in shown

@@ -160,3 +160,9 @@ def test_the_name_can_be_set_and_changed() -> None:
     assert (other.name, given.name, other.sha256()) == ("es", "en", given.sha256())
     assert other.vectors is given.vectors
     assert "'es', 2 words" in repr(other)
+
+
+def test_a_notebook_shows_the_first_words() -> None:
+    shown = Embeddings(["<a>", "b"], np.eye(2))._repr_html_()
+    assert "&lt;a&gt;" in shown
+    assert "1.000 0.000" in shown

@@ -37,7 +37,7 @@ FEWEST_WORDS = RULES.min_words
 EXACT: dict[str, Any] = {"threads": 1, "dtype": "float64", "verdict": "none"}
 
 
-WARNING = "do not all seem to be in order of frequency"
+WARNING = "do not all seem to be sorted by frequency"
 
 
 def with_traces(n: int, d: int, seed: int, *, length: float = 0.6, concentration: float = 2.0) -> Array:

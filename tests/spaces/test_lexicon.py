@@ -319,3 +319,9 @@ def test_the_number_of_pairs_is_limited() -> None:
     assert not reader.too_many
     reader.add(2, b"dog perro", last=False)
     assert reader.too_many
+
+
+def test_a_notebook_shows_the_first_words() -> None:
+    shown = Lexicon((("house", "casa"), ("house", "<hogar>"), ("water", "agua")))._repr_html_()
+    assert "casa, &lt;hogar&gt;" in shown
+    assert "3 pairs" in shown

@@ -80,7 +80,7 @@ def test_an_estimated_order_that_is_used_is_logged(caplog: pytest.LogCaptureFixt
         # No warning while the estimate is not used.
         assert caplog.text == ""
         [view] = prepare.problem([first, second], seed=0).views
-        assert "do not all seem to be in order of frequency; an order is estimated" in caplog.text
+        assert "do not all seem to be sorted by frequency, so qwp estimates an order" in caplog.text
         caplog.clear()
         log_estimated_order([first.space, second.space])
         assert "an order is estimated" in caplog.text

@@ -21,7 +21,7 @@ COMMANDS = {
     "evaluate": "Score an alignment DIR, or two files already in one space (--src, --tgt), against a dictionary.",
     "translate": "Translate words with a saved alignment.",
     "report": "Write a self-contained HTML page about an alignment: verdict, scores, reliability, hubs, a map.",
-    "lexicon": "Write the induced dictionary: best CSLS translation of each source word.",
+    "lexicon": "Write the induced dictionary: pairs of words that are each other's best translation by CSLS.",
     "export": "Write the vectors in the common space, for any tool that reads vector files.",
     "info": "Describe a vector file (read in full, damaged lines counted) or a saved alignment.",
     "convert": "Rewrite a vector file in another format, in bounded memory.",

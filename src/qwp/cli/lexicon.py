@@ -80,7 +80,7 @@ def command(
     search: SearchOptions,
     computing: Computing,
 ) -> None:
-    """Write the induced dictionary: best CSLS translation of each source word.
+    """Write the induced dictionary: pairs of words that are each other's best translation by CSLS.
 
     Columns: score (CSLS), margin (lead over the second candidate), mutual (each is the other's best), confidence (0 to
     1, from CSLS alone). Pairs that were accepted in `qwp explore` are pinned: they replace the induced translation and

@@ -318,6 +318,7 @@ def evaluate(
     coverage = lexicon.coverage(aligned.src.index, aligned.tgt.index)
     if coverage.covered_source_words == 0:
         raise InputError(_nothing_covered(aligned, lexicon, coverage))
+    _warn_of_direction(aligned, lexicon, coverage)
     logger.info(
         "evaluating on %d of %d source words (%d of %d pairs)",
         coverage.covered_source_words,
@@ -369,6 +370,22 @@ def _nothing_covered(aligned: AlignedSpaces, lexicon: Lexicon, coverage: Coverag
         f"Lexicon: {examples}; source words: {_examples(aligned.src)}; "
         f"target words: {_examples(aligned.tgt)}. " + _hint(lexicon, src, tgt)
     )
+
+
+# A lexicon of the right direction may share many words with one of the wrong direction, such as names and numbers.
+_MORE_REVERSED = 3
+
+
+def _warn_of_direction(aligned: AlignedSpaces, lexicon: Lexicon, coverage: Coverage) -> None:
+    """Warn about a lexicon that covers far more words if its columns are swapped."""
+    reversed_words = lexicon.reverse().coverage(aligned.src.index, aligned.tgt.index).covered_source_words
+    if reversed_words >= _MORE_REVERSED * coverage.covered_source_words:
+        logger.warning(
+            "the lexicon covers %d source words, but %d if its columns are swapped: it seems to have the target "
+            "language first; swap them with --reverse, or Lexicon.reverse() in Python",
+            coverage.covered_source_words,
+            reversed_words,
+        )
 
 
 def _examples(embeddings: Embeddings) -> str:

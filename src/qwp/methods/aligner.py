@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache, partial
 from inspect import Parameter as Argument
 from inspect import Signature
@@ -19,6 +20,7 @@ from qwp import parameters as declared
 from qwp.arrays import AnyFloats, Device
 from qwp.errors import InputError, installed
 from qwp.judging.counterparts import counterpart_shares
+from qwp.judging.evaluation import evaluate
 from qwp.judging.measured import Measured, measure
 from qwp.judging.verdict import EFFORTS, FULL, UNJUDGED, Quality, judge
 from qwp.judging.verdict import NONE as NO_VERDICT
@@ -110,8 +112,10 @@ class Aligner:
         known = cls.parameter_names()
         unknown = sorted(set(names) - set(known))
         if unknown:
+            near = dict.fromkeys(each for name in unknown for each in get_close_matches(name, known, n=1))
+            hint = f"did you mean {' and '.join(near)}? " if near else ""
             raise InputError(
-                f"method {cls.method!r} has no option {', '.join(unknown)}; expected some of {', '.join(known)}"
+                f"method {cls.method!r} has no option {', '.join(unknown)}; {hint}expected some of {', '.join(known)}"
             )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -489,11 +493,23 @@ class Aligner:
         run = (self.method, self.config(), int(self.seed), dict(inputs), known.fingerprint())
         return Identity(__version__, *run, hub=hub, code=code_version())
 
-    def transform(self, items: Any) -> AnyFloats:
-        """Return source words or vectors mapped to the common space. See `Alignment.transform`."""
+    def fit_transform(self, src: Space, tgt: Space, **arguments: Any) -> AnyFloats:
+        """Fit, and return all source words mapped to the common space (n, c). The arguments are those of `fit`."""
+        fitted = self.fit(src, tgt, **arguments)
+        return fitted.transform(fitted.alignment_.src.words)
+
+    def score(self, lexicon: PairsOfWords) -> float:
+        """Return P@1 by CSLS on a lexicon, over covered source words, from 0 to 1. See `qwp.evaluate`."""
+        return evaluate(self._fitted_alignment(), lexicon, bootstrap=0).p_at_1()
+
+    def _fitted_alignment(self) -> Alignment:
         if not hasattr(self, "alignment_"):
             raise InputError(f"this {type(self).__name__} is not fitted yet: call fit(src, tgt) first")
-        return self.alignment_.transform(items)
+        return self.alignment_
+
+    def transform(self, items: Any) -> AnyFloats:
+        """Return source words or vectors mapped to the common space. See `Alignment.transform`."""
+        return self._fitted_alignment().transform(items)
 
 
 def _measured(problem: Problem, view: View, maps: Maps, csls_k: int) -> Measured | None:

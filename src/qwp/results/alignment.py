@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -32,11 +34,17 @@ from qwp.spaces.embeddings import SIDES, Embeddings, Side
 from qwp.spaces.frequency import NO_ORDER
 from qwp.spaces.objects import Vectors, Words
 
+logger = logging.getLogger(__name__)
+
 # Multiplications of a search that takes a notebook no noticeable time: 5,000 x 5,000 words of 100 dimensions take one
 # core 0.15 s.
 _QUICK_SEARCH = 3_000_000_000
 # Words whose translations a notebook shows.
 _EXAMPLES = 8
+_FOR_THE_PACKAGE = {
+    *("checked_content", "common", "has_lookup", "inducer", "lookup", "origin", "side", "src_side", "tgt_side"),
+    *("translator", "write_parts"),
+}
 CHECKS = ("content", "size")
 """How `Alignment.load` compares the files with the index."""
 
@@ -78,6 +86,10 @@ class Alignment:
         if not self.has_lookup("tgt") and len(self.src) * len(self.tgt) * self.src.dim > most:
             return {}
         return self.translate(some_words(self.src_side, _EXAMPLES), k=3)
+
+    def __dir__(self) -> list[str]:
+        """List the names that users need; others serve the rest of the package."""
+        return [name for name in super().__dir__() if name not in _FOR_THE_PACKAGE and not re.match("_[^_]", name)]
 
     @property
     def src(self) -> Embeddings:
@@ -312,7 +324,12 @@ class Alignment:
     @cached_property
     def estimate(self) -> Estimate:
         """The estimated accuracy; computed now if the result was saved without one."""
-        quality = self.quality if self.quality.estimate is not None else self.judge_again()
+        quality = self.quality
+        if quality.estimate is None:
+            logger.warning(
+                "the alignment has no estimate, which confidences need: qwp judges it now, as long as a fit does"
+            )
+            quality = self.judge_again()
         assert quality.estimate is not None, "the default effort includes an estimate"
         return quality.estimate
 

@@ -28,6 +28,7 @@ from qwp.search.approximate import ApproximateRetriever, CrossIndex
 from qwp.search.one_pass import one_pass
 from qwp.search.retrieval import DEFAULT_CSLS_K, Retriever
 from qwp.search.spelling import Spelling, checked_weight
+from qwp.showing import html
 from qwp.spaces.embeddings import SIDES, Embeddings, Side, other
 from qwp.spaces.objects import Vectors, Words, as_array, as_words
 
@@ -70,6 +71,15 @@ class Translations(dict[str, list[Translation]]):
             raise KeyError(word)
         hint = f"; did you mean {self.hints[word]!r}?" if word in self.hints else ""
         raise KeyError(f"{word!r} is not in the vocabulary{hint}")
+
+    def _repr_html_(self) -> str:
+        """Show one row for each word in a notebook."""
+        return html.never_failing(self._as_html, self)
+
+    def _as_html(self) -> str:
+        rows = [(word, ", ".join(f"{each.word} ({each.score:.2f})" for each in best)) for word, best in self.items()]
+        rows += [(word, "not in the vocabulary") for word in self.unknown]
+        return html.table(rows, ("word", "best first"))
 
     def __repr__(self) -> str:
         found = super().__repr__()

@@ -443,8 +443,8 @@ def _positions(spaces: list[Embeddings], names: list[str], order: str) -> list[I
     orders = frequency.orders([space.vectors for space in spaces]) if order == "auto" else [None] * len(spaces)
     if any(found is not None for found in orders):
         logger.warning(
-            "the words of %s do not seem to be in order of frequency; the order is estimated from the vectors "
-            "(order='given' trusts the given order)",
+            "the words of %s do not seem to be sorted by frequency, so qwp estimates an order from the vectors; "
+            "--order given (order='given') trusts the files, --order none (order='none') is for unordered items",
             " and ".join(names),
         )
     return [

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from qwp.errors import InputError
+from qwp.showing import html
 from qwp.spaces.subwords import Subwords
 
 if TYPE_CHECKING:  # the child process starts faster without arrays
@@ -79,7 +80,7 @@ class LoadReport:
 
 
 @dataclass(frozen=True, eq=False)
-class Embeddings:
+class Embeddings(html.NotebookCard):
     """A vocabulary and its vectors, most frequent word first.
 
     Attributes:
@@ -152,6 +153,13 @@ class Embeddings:
             logger.warning("words outside the vocabulary of %s have no vectors: %s", self.name, error)
             return {}
         return {outside[row]: vector for row, vector in zip(rows, vectors.astype(self.vectors.dtype), strict=True)}
+
+    def _as_html(self) -> str:
+        numbers = [
+            (word, " ".join(f"{x:.3f}" for x in row[:5]) + " ...")
+            for word, row in zip(self.words, self.vectors[:5], strict=False)
+        ]
+        return html.join(html.element("div", repr(self)), html.table(numbers, ("word", "vector")))
 
     def __repr__(self) -> str:
         return f"Embeddings({self.name!r}, {len(self):,} words, {self.dim} dimensions, {self.vectors.dtype})"

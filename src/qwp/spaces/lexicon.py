@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qwp.errors import InputError
+from qwp.showing import html
 from qwp.spaces.embeddings import invalid_words
 from qwp.spaces.io.arguments import as_choice, as_path
 from qwp.spaces.io.files import atomic_write
@@ -29,6 +31,7 @@ from qwp.spaces.limits import MAX_WORD_BYTES, UNPACK
 FORMATS = ("auto", "muse", "xling", "csv")
 _HEADER_NAMES = frozenset({"src", "source", "tgt", "target"})
 _SAMPLE_LINES = 200
+_NOTEBOOK_ROWS = 10
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ PairsOfWords: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class Lexicon:
+class Lexicon(html.NotebookCard):
     """Unique pairs (source word, target word), in the given order.
 
     Attributes:
@@ -99,6 +102,10 @@ class Lexicon:
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return iter(self.pairs)
+
+    def _as_html(self) -> str:
+        rows = [(src, ", ".join(found)) for src, found in islice(self.targets.items(), _NOTEBOOK_ROWS)]
+        return html.join(html.element("div", repr(self)), html.table(rows, ("source", "target")))
 
     def __repr__(self) -> str:
         first = ", ".join(f"{src!r} -> {tgt!r}" for src, tgt in self.pairs[:1])

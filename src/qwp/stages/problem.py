@@ -218,8 +218,9 @@ class Prepare(Settings):
 def log_estimated_order(spaces: Sequence[Embeddings]) -> None:
     """Warn that an estimated order is used instead of the given one."""
     logger.warning(
-        "the words of %s do not all seem to be in order of frequency; an order is estimated from the vectors "
-        "(order='given' to take them as they are)",
+        "the words of %s do not all seem to be sorted by frequency, so qwp estimates an order from the vectors; "
+        "--order given (order='given') trusts the files, --order none (order='none') is for items without a frequency, "
+        "such as sentences",
         " and ".join(disambiguated(spaces)),
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qwp import Lexicon, evaluate
+from qwp import InputError, Lexicon, arrays, evaluate
 from qwp.cli.compat import muse
 from qwp.cli.compat.runs import Request
 from qwp.judging.ranks import AlignedFiles
@@ -182,3 +182,16 @@ def test_help_names_the_scripts_options() -> None:
     assert ran.code == 0
     assert "--dis_most_frequent" in ran.out
     assert "--src_emb FILE" in qwp("muse", "--help").out
+
+
+def test_a_device_without_torch_leaves_no_folder(
+    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object, **__: object) -> None:
+        raise InputError("torch is not installed")
+
+    monkeypatch.setattr(arrays, "choose_device", missing)
+    ran = qwp("muse", "supervised", *asked(problem, tmp_path, "--dico_train", problem.lexicon, "--cuda", "true"))
+    assert ran.code == 2
+    assert "torch is not installed" in ran.err
+    assert not (tmp_path / "n").exists()

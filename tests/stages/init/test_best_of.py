@@ -249,7 +249,7 @@ def in_two_orders(right: str, n: int = 400) -> tuple[Planted, Problem]:
 
 # Few of the first 40 words have a counterpart there if the order is wrong. Measured: ratios of 0.9 and 2.1.
 FEW_WORDS = replace(CHEAP, profiles=Profiles(words=40), accept_ratio=1.5)
-WARNING = "do not all seem to be in order of frequency"
+WARNING = "do not all seem to be sorted by frequency"
 
 
 def test_a_given_order_that_works_wins(caplog: pytest.LogCaptureFixture) -> None:

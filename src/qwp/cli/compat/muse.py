@@ -94,8 +94,15 @@ def command(ctx: typer.Context) -> None:
     asked = request(script, given, folder)
     for path in (asked.src, asked.tgt):
         check_file(path)
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    alignment = runs.run(asked)
+    try:
+        alignment = runs.run(asked)
+    except InputError:
+        for path in missing:
+            if not any(path.iterdir()):
+                path.rmdir()
+        raise
     files = [*asked.outs.values(), write_mapping(alignment, folder)]
     found = None if gold is None else _scores(alignment, gold)
     if found is not None and not asked.json:
