@@ -315,3 +315,11 @@ def test_a_tiny_share_keeps_one_candidate() -> None:
     found = sampled(src, tgt, 0.001)
     assert len(set(host(found.forward).tolist())) == 1
     assert np.isfinite(host(found.forward_scores)).all()
+
+
+@pytest.mark.parametrize("n", [64, 65, 128, 300])
+def test_means_by_tiles_of_keys(n: int) -> None:
+    queries, keys = spaces(40, n)
+    keys[::7] = keys[0]  # equal similarities in several tiles
+    expected = np.sort(queries @ keys.T, axis=1)[:, -10:].mean(axis=1)
+    assert_close(retrieval.tiled_means(queries, keys, 10, tile=64), expected, atol=rounding(np.float64, 10))

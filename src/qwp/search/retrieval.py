@@ -43,15 +43,48 @@ def neighbourhood_means(
     callback: gets the number of queries of each finished block, from the thread that computed it.
     """
     xp = arrays.namespace(queries, keys)
+    wide = isinstance(queries, np.ndarray) and k <= _TILE < _WIDE <= keys.shape[0]
 
     def means(rows: slice) -> Array:
-        found = arrays.mean_of_largest(queries[rows, :] @ keys.T, k)
+        found = (
+            tiled_means(arrays.to_numpy(queries[rows, :]), arrays.to_numpy(keys), k)
+            if wide
+            else arrays.mean_of_largest(queries[rows, :] @ keys.T, k)
+        )
         if callback is not None:
             callback(found.shape[0])
         return found
 
-    blocks = arrays.map_blocks(means, queries.shape[0], arrays.block_rows(keys.shape[0], queries), queries)
-    return xp.concat(blocks)
+    size = arrays.block_rows(_TILE if wide else keys.shape[0], queries)
+    return xp.concat(arrays.map_blocks(means, queries.shape[0], size, queries))
+
+
+# From this number of keys on, a block of all of them has so few queries that its product is slow.
+_WIDE = 40_000
+_TILE = 8192
+
+
+def tiled_means(queries: np.ndarray, keys: np.ndarray, k: int, tile: int = _TILE) -> np.ndarray:
+    """Return the mean similarity of queries (b, d) to their k nearest keys (m, d), (b,), by tiles of keys, k <= tile.
+
+    After the first tile only similarities above the k-th largest so far count, which are few.
+    """
+    n = queries.shape[0]
+    largest = arrays.to_numpy(arrays.top_k(queries @ keys[:tile, :].T, k)[0])
+    memory = np.empty((n, tile), dtype=largest.dtype)
+    for start in range(tile, keys.shape[0], tile):
+        part = keys[start : start + tile, :]
+        similarity = np.matmul(queries, part.T, out=memory[:, : part.shape[0]])
+        # One number for each entry: two would take several times as long.
+        rows, columns = np.divmod(np.flatnonzero(similarity > largest.min(axis=1, keepdims=True)), part.shape[0])
+        counts = np.bincount(rows, minlength=n)
+        more = np.full((n, counts.max()), -np.inf, dtype=largest.dtype)
+        more[rows, np.arange(rows.shape[0]) - (np.cumsum(counts) - counts)[rows]] = similarity[rows, columns]
+        merged = np.concatenate([largest, more], axis=1)
+        merged.partition(merged.shape[1] - k, axis=1)
+        largest = merged[:, merged.shape[1] - k :]
+    means: np.ndarray = largest.mean(axis=1)
+    return means
 
 
 def log_partition(queries: Array, keys: Array, temperature: float) -> Array:

@@ -48,6 +48,7 @@ TO_THE_END = BestOf(
     continuations=0,
     accept_ratio=NEVER,
     rescore_ratio=NEVER,
+    give_up_ratio=0.0,
     continue_ratio=NEVER,
     consensus=NEVER,
 )
@@ -119,6 +120,19 @@ def test_a_hard_pair_gets_all_rounds_and_its_most_promising_candidates_are_score
     # The highest second score wins.
     scored = [each for each in found.candidates if each["rescore"] is not None]
     assert found.initializer == max(scored, key=lambda each: each["rescore"])["initializer"]
+
+
+@pytest.mark.parametrize(("few_words", "give_up_ratio", "rounds"), [(101, NEVER, 1), (101, 0.0, 2), (100, NEVER, 2)])
+def test_the_search_gives_up_on_a_small_problem_without_promising_candidates(
+    few_words: int, give_up_ratio: float, rounds: int
+) -> None:
+    settings = replace(TO_THE_END, few_words=few_words, give_up_ratio=give_up_ratio, continuations=1)
+    saved, monitor = saving()
+    found = search(settings, problem_of(hopeless(100)), monitor)
+    assert names(found) == ["profiles", *NAMES[: rounds * len(FUSED)]]
+    # An interrupted search gives up, too.
+    resumed = settings(problem_of(hopeless(100)), saved[-1], Monitor())
+    assert names(resumed) == names(found)
 
 
 def test_the_best_candidate_continues_if_none_is_accepted() -> None:
