@@ -49,6 +49,7 @@ TO_THE_END = BestOf(
     accept_ratio=NEVER,
     rescore_ratio=NEVER,
     give_up_ratio=0.0,
+    refine_ratio=NEVER,
     continue_ratio=NEVER,
     consensus=NEVER,
 )
@@ -120,6 +121,24 @@ def test_a_hard_pair_gets_all_rounds_and_its_most_promising_candidates_are_score
     # The highest second score wins.
     scored = [each for each in found.candidates if each["rescore"] is not None]
     assert found.initializer == max(scored, key=lambda each: each["rescore"])["initializer"]
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_a_nearly_accepted_candidate_is_refined_at_once(accepted: bool) -> None:
+    problem = problem_of(easy(noise=0.6))
+    refining = replace(CHEAP, few_words=N + 1, rescore_ratio=0.0)
+    [record] = search(refining, problem).candidates
+    score, rescore = record["score"], record["rescore"]
+    assert rescore > score
+    settings = replace(TO_THE_END, refine_ratio=0.99 * score)
+    if not accepted:
+        # A refinement that accepts nothing is not kept.
+        [record] = search(replace(CHEAP, refine_ratio=0.99 * score, accept_ratio=1.01 * rescore), problem).candidates
+        assert (record["score"], record["rescore"]) == (score, None)
+        return
+    found = search(replace(settings, accept_ratio=(score + rescore) / 2), problem)
+    assert [(each["score"], each["rescore"]) for each in found.candidates] == [(score, rescore)]
+    assert found.accepted
 
 
 @pytest.mark.parametrize(("few_words", "give_up_ratio", "rounds"), [(101, NEVER, 1), (101, 0.0, 2), (100, NEVER, 2)])

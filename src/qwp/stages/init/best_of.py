@@ -203,6 +203,8 @@ class BestOf(Stage):
     Of 31 small problems, later rounds led none below it to an accepted candidate; unrelated spaces stay below 1.2."""
     continue_ratio: float = 1.4
     """The best candidate continues from this score before the next round, which takes ten times as long."""
+    refine_ratio: float = 1.4
+    """A candidate with this score is refined at once. On novels en-hu this saves five of six fused initializers."""
     consensus: float = SAME
     """Two candidates agree from this share of equal translations. Source: `qwp.stages.agreement.SAME`."""
     report_interval: int = 10
@@ -465,7 +467,9 @@ class _Search:
                 self.scored(replace(candidate, map=w), refine_promising=each.refine_promising)
                 for candidate, w in zip(new, maps, strict=True)
             )
+            before = len(pool.candidates)
             pool = replace(pool.with_new(*tried), history=(*pool.history, *records))
+            pool = self.with_nearly_accepted(pool, before)
             self.report_candidates(pool)
         if each.rescore and not self.out_of_time():
             pool = yield from self.voted(pool)
@@ -474,6 +478,21 @@ class _Search:
             best = self.settings.best(pool, pool.first)
             if pool.candidates[best].latest >= self.settings.continue_ratio:
                 pool = yield from self.continued(pool, best)
+        return pool
+
+    def with_nearly_accepted(self, pool: Pool, first: int) -> Pool:
+        """Refine nearly accepted candidates from number `first` on, which costs less than the next initializer.
+
+        A refinement that does not lead to an accepted candidate is not kept.
+        """
+        settings, new = self.settings, list(enumerate(pool.candidates))[first:]
+        near = [n for n, each in new if each.rescore is None and each.score >= settings.refine_ratio]
+        for number in sorted(near if self.problem.ordered else [], key=lambda n: -pool.candidates[n].score):
+            if settings.accepted(pool):
+                break
+            found = self.refined(pool.candidates[number])
+            if found.latest >= settings.accept_ratio:
+                pool = pool.with_changed(number, found)
         return pool
 
     def voted(self, pool: Pool) -> Trials:
