@@ -1,31 +1,41 @@
-"""How far an alignment without a dictionary reaches: bridges over a third space, and longer searches.
+"""How far an alignment without a dictionary reaches: bridges, longer searches, and many languages.
 
-    QWP_BENCH=FOLDER python -m benchmarks.reach [bridges | hard | effort] --device cuda
+    QWP_BENCH=FOLDER python -m benchmarks.reach [bridges | hard | effort | languages | directions] --device cuda
 
 `bridges` aligns fi-ru over en with and without the transport loop after the joined pairs; the training split chooses
 between both. `hard` looks for cuts of pairs that single searches find for some seeds. `effort` repeats the cut that is
 found in half of them with `--effort high`. Both score by the training split of MUSE, because they choose the cut.
+
+`languages` aligns every two of the six languages of the novels with `align_all`, `directions` aligns each of the thirty
+directions by itself. MUSE test splits score the directions from and to English. Words with the same English translation
+in the dictionaries score the others.
 """
 
 from __future__ import annotations
 
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import product
+from itertools import combinations, permutations, product
+from pathlib import Path
 from typing import TypeAlias
 
 import qwp
 from benchmarks import records
-from benchmarks.data import bench_file, scored
-from benchmarks.records import Record, Run
-from qwp import Alignment, Embeddings, Lexicon
+from benchmarks.data import VOCABULARY, bench_file, scored
+from benchmarks.memory import peak
+from benchmarks.records import Record, Run, cell, markdown, mean, select, share
+from qwp import Alignment, AllPairs, Embeddings, Lexicon, MultiAlignment
 from qwp.methods import QWP
+from qwp.methods.align_all import align_all
 from qwp.methods.bridges import Bridge, Leg, joined_pairs
+from qwp.results.all_pairs import PairStore
 from qwp.stages.init.given import WeightedPairs
 
 RESULTS = records.FOLDER / "reach.jsonl"
+LANGUAGES = ("en", "es", "fr", "de", "hu", "pl")
 SEEDS = 3
 HARD_CUTS = tuple(product(("en-ru",), (2000, 2500, 3000, 3500, 4000, 5000)))
 HARD_SEEDS = 8
@@ -33,6 +43,7 @@ EFFORT_CUT = ("en-ru", 3000)
 EFFORT_SEEDS = 20
 Cut: TypeAlias = "tuple[str, int]"
 """A pair and the number of its most frequent words that are aligned."""
+KEYS = ("suite", "pair", "words", "effort")
 FOUND = 0.5
 """A search has found a pair if its P@1 is more than this share of the P@1 from known pairs."""
 
@@ -150,17 +161,161 @@ def _scored_cut(aligner: QWP, cut: Cut, device: str, lexicon: Lexicon | None = N
     begin = time.perf_counter()
     found = aligner.fit(src, tgt, lexicon=lexicon).alignment_
     seconds = time.perf_counter() - begin
-    gold = scored(found, _training(cut), device)
+    scores = scored(found, _training(cut), device)
     candidates = found.provenance.candidates
     return {
-        **{name: gold[name] for name in ("csls_p1", "covered", "verdict", "ratio")},
+        **{name: scores[name] for name in ("csls_p1", "covered", "verdict", "ratio")},
         "initializer": found.provenance.initializer,
         "candidates": len(candidates),
         "seconds": seconds,
     }
 
 
-SUITES = {"bridges": bridges_suite, "hard": hard_suite, "effort": effort_suite}
+# --------------------------------------------------------------------------- many languages
+
+
+@cache
+def spaces() -> dict[str, Embeddings]:
+    """Return the vectors of the novels by language."""
+    return {name: qwp.load(bench_file(f"novels/{name}.npz"), max_vocab=VOCABULARY) for name in LANGUAGES}
+
+
+def gold(src: str, tgt: str) -> Lexicon:
+    """Return the test split of a direction from or to English, or the pairs that two dictionaries with English join."""
+    if "en" in (src, tgt):
+        return Lexicon.load(bench_file(f"muse/{src}-{tgt}.5000-6500.txt"))
+    over: dict[str, list[str]] = {}
+    for english, word in _dictionary(tgt):
+        over.setdefault(english, []).append(word)
+    return Lexicon(tuple((one, other) for english, one in _dictionary(src) for other in over.get(english, [])))
+
+
+@cache
+def _dictionary(language: str) -> tuple[tuple[str, str], ...]:
+    splits = (Lexicon.load(bench_file(f"muse/en-{language}.{split}.txt")) for split in ("0-5000", "5000-6500"))
+    return tuple((english, word) for split in splits for english, word in split.pairs)
+
+
+def languages_suite(device: str) -> Iterator[Run]:
+    """Align all languages at once; score all directions pairwise, and every two languages in the joint space."""
+    for src, tgt in permutations(LANGUAGES, 2):
+        yield Run(_direction("languages", src, tgt), partial(_of_all, src, tgt, device))
+    for src, tgt in combinations(LANGUAGES, 2):
+        yield Run(_direction("joint", src, tgt), partial(_in_joint, src, tgt, device))
+
+
+def directions_suite(device: str) -> Iterator[Run]:
+    """Align each direction by itself."""
+    for src, tgt in permutations(LANGUAGES, 2):
+        yield Run(_direction("directions", src, tgt), partial(_alone, src, tgt, device))
+
+
+def _direction(suite: str, src: str, tgt: str) -> Record:
+    return {"suite": suite, "src": src, "tgt": tgt, "words": len(spaces()["en"]), "seed": 0}
+
+
+@cache
+def _all_pairs(device: str) -> tuple[AllPairs, float]:
+    """Return all pairs and the seconds of their fits. An interrupted run continues."""
+    folder = Path(tempfile.gettempdir()) / f"qwp-languages-{len(spaces()['en'])}"
+    found = align_all(QWP(device=device), spaces(), store=PairStore(folder))
+    return found, sum(record["seconds"] for record in found.records())
+
+
+@cache
+def _joint(device: str) -> tuple[MultiAlignment, float]:
+    found = _all_pairs(device)[0].on(device)
+    begin = time.perf_counter()
+    return found.joint("en"), time.perf_counter() - begin
+
+
+def _of_all(src: str, tgt: str, device: str) -> Record:
+    found, seconds = _all_pairs(device)
+    alignment = found.pair(src, tgt)
+    via = [each.space.name for each in alignment.provenance.bridges]
+    return {**_figures(alignment, src, tgt, device), "via": via, "seconds_of_all": seconds, "host_bytes": peak()}
+
+
+def _in_joint(src: str, tgt: str, device: str) -> Record:
+    found, seconds = _joint(device)
+    return {**_figures(found.pair(src, tgt), src, tgt, device), "seconds_of_all": seconds}
+
+
+def _alone(src: str, tgt: str, device: str) -> Record:
+    begin = time.perf_counter()
+    found = QWP(device=device).fit(spaces()[src], spaces()[tgt]).alignment_
+    return {**_figures(found, src, tgt, device), "seconds": time.perf_counter() - begin}
+
+
+def _figures(alignment: Alignment, src: str, tgt: str, device: str) -> Record:
+    found = scored(alignment, gold(src, tgt), device)
+    estimate = alignment.quality.estimate
+    return {
+        **{name: found[name] for name in ("csls_p1", "covered", "verdict", "ratio")},
+        "estimate": None if estimate is None else estimate.overall.p1,
+    }
+
+
+# --------------------------------------------------------------------------- tables
+
+
+def tables(found: Sequence[Record]) -> str:
+    """Return all tables as Markdown."""
+    parts = ["### Bridges", bridges_table(select(found, suite="bridges")), "### Searches", searches_table(found)]
+    if pairs := select(found, suite="languages"):
+        parts += ["### Languages", languages_table(found, pairs)]
+    return "\n\n".join(parts)
+
+
+def bridges_table(found: Sequence[Record]) -> str:
+    """Return a row for each variant: the mean over the seeds, and each seed on the test split."""
+    rows = []
+    for loop, least in dict.fromkeys((record["loop"], record["least"]) for record in found):
+        runs = select(found, loop=loop, least=least)
+        tests = ", ".join(cell(record["test"]) for record in runs)
+        figures = [cell(mean(runs, "train")), cell(mean(runs, "test")), tests, share(runs, "succeeded")]
+        rows.append(["with" if loop else "without", cell(least), *figures])
+    head = ["transport loop", "least confidence", "P@1, training", "P@1, test", "each seed, test", "succeeded"]
+    return markdown(head, rows)
+
+
+def searches_table(found: Sequence[Record]) -> str:
+    """Return a row for each cut and effort: how many searches found it, and the cost of a fit."""
+    known = {(record["pair"], record["words"]): record["csls_p1"] for record in select(found, suite="known pairs")}
+    searches = [record for record in found if record["suite"] in ("hard", "effort")]
+    rows = []
+    for suite, pair, words, effort in sorted(
+        {tuple(r[k] for k in ("suite", "pair", "words", "effort")) for r in searches}
+    ):
+        runs = select(searches, suite=suite, pair=pair, words=words, effort=effort)
+        right = sum(record["csls_p1"] > FOUND * known[pair, words] for record in runs if (pair, words) in known)
+        hits = f"{right} of {len(runs)}" if (pair, words) in known else "-"
+        seconds = cell(mean(runs, "seconds"))
+        rows.append(
+            [pair, f"{words:,}", effort, hits, cell(mean(runs, "csls_p1")), cell(known.get((pair, words))), seconds]
+        )
+    head = ["pair", "words", "effort", "found", "mean P@1", "P@1 from known pairs", "seconds"]
+    return markdown(head, rows)
+
+
+def languages_table(found: Sequence[Record], pairs: Sequence[Record]) -> str:
+    """Return a row for each direction: by `align_all`, by a fit of its own, and in the joint space."""
+    rows = []
+    for record in pairs:
+        here = {name: record[name] for name in ("src", "tgt", "words", "seed")}
+        alone, joint = (select(found, suite=suite, **here) for suite in ("directions", "joint"))
+        scores = [cell(record["csls_p1"]), cell(mean(alone, "csls_p1")), cell(mean(joint, "csls_p1"))]
+        rows.append([f"{record['src']}-{record['tgt']}", f"{record['words']:,}", record["verdict"], *scores])
+    return markdown(["direction", "words", "verdict", "all pairs", "alone", "joint space"], rows)
+
+
+SUITES = {
+    "bridges": bridges_suite,
+    "hard": hard_suite,
+    "effort": effort_suite,
+    "languages": languages_suite,
+    "directions": directions_suite,
+}
 
 if __name__ == "__main__":
     records.main("benchmarks.reach", __doc__, SUITES, RESULTS)

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import ablation, encoders, items, judgement, kernels, planted, spelling, systems
+from benchmarks import ablation, encoders, items, judgement, kernels, planted, reach, spelling, systems
 from benchmarks.records import FOLDER, markdown, read_records
 from qwp.experiments.config import SHIPPED, Table, read_experiment
 from qwp.experiments.formats import read_report, sections
@@ -19,6 +19,7 @@ _TABLES = {
     "judgement": judgement.tables,
     "kernels": kernels.tables,
     "planted": planted.tables,
+    "reach": reach.tables,
     "spelling": spelling.tables,
     "systems": systems.tables,
 }

@@ -68,6 +68,13 @@ def test_all_directions_translate_and_a_failed_pair_is_bridged(found: AllPairs) 
     assert (record["src"], record["tgt"], record["verdict"], record["via"]) == ("s", "t", "succeeded", ["b"])
 
 
+def test_a_pair_is_the_alignment_of_its_two_languages_alone(found: AllPairs) -> None:
+    src, _, bridge = triple()
+    alone = qwp.align(bridge, src, **OPTIONS)
+    assert found.pair("b", "s").src_map.tobytes() == alone.src_map.tobytes()
+    assert found.pair("b", "s").quality.ratio == alone.quality.ratio
+
+
 def test_both_directions_have_the_same_maps(found: AllPairs) -> None:
     one, other = found.pair("s", "b"), found.pair("b", "s")
     assert one.similarity("s1", "b1") == pytest.approx(other.similarity("b1", "s1"))

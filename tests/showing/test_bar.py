@@ -51,6 +51,19 @@ EPOCHS = [
 ]
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_candidates_of_a_long_search_have_lines(terminal: bool) -> None:
+    file = io.StringIO()
+    figures = {"candidates": 1, "search": 1, "best_ratio": 1.204, "accept_ratio": 1.5}
+    with AlignProgress(console=console(file, terminal=terminal)) as progress:
+        progress(Progress("initialize", 1, 1, {**figures, "searches": 5}))
+        progress(Progress("initialize", 3, 3, {**figures, "candidates": 3, "search": 2, "seconds_left": 100}))
+    text = file.getvalue()
+    assert "1 candidate tried, search 1 of 5: best ratio 1.20, accepted from 1.50\n" in text
+    assert "3 candidates tried, search 2: best ratio 1.20, accepted from 1.50, 1 min 40 s left\n" in text
+    assert "3/3" not in text
+
+
 def test_plain_lines_without_a_terminal() -> None:
     assert shown(terminal=False).splitlines() == [
         "initialization 10/25: objective 0.1000",

@@ -113,7 +113,8 @@ class AlignProgress(BarContext):
         """Show an event."""
         if self._quiet:
             return
-        if self._bar is not None:
+        # The number of candidates of a search is unknown, so they have lines and no bar.
+        if self._bar is not None and "candidates" not in event.figures:
             self._advance(self._bar, event)
         if not self._repeats(event):
             for line in self._lines(event):
@@ -146,6 +147,8 @@ class AlignProgress(BarContext):
         return last is not None and (event.stage, event.done, event.total) == (last.stage, last.done, last.total)
 
     def _lines(self, event: Progress) -> list[str]:
+        if "candidates" in event.figures:
+            return [_search_line(event)]
         if event.stage == "loop":
             return self._epoch_lines(event)
         if event.stage == "verdict":
@@ -199,6 +202,15 @@ def _epoch_line(events: list[Progress]) -> str:
         f"objective {last.get('objective', float('nan')):.4f}"
     )
     return line + (f", Sinkhorn iterations {sum(iterations) / len(iterations):.1f} a step" if iterations else "")
+
+
+def _search_line(event: Progress) -> str:
+    """Return the line about the candidates of a search so far."""
+    found = event.figures
+    n, of = found["candidates"], f" of {found['searches']:.0f}" if "searches" in found else ""
+    line = f"{n} {'candidate' if n == 1 else 'candidates'} tried, search {found['search']}{of}: best ratio "
+    line += f"{found['best_ratio']:.2f}, accepted from {found['accept_ratio']:.2f}"
+    return line + (f", {terminal.seconds(found['seconds_left'])} left" if "seconds_left" in found else "")
 
 
 def _figures(event: Progress) -> str:

@@ -445,11 +445,18 @@ class _Search:
         return self.seconds() >= Budget.of(self.settings.effort).seconds
 
     def report_candidates(self, pool: Pool) -> None:
-        """Report the number of candidates, the best ratio and the time left, if the budget is not the usual one."""
+        """Report the number of candidates, the best ratio and what is left, if the budget is not the usual one."""
         budget, n = Budget.of(self.settings.effort), len(pool.candidates)
         if budget == Budget():
             return
-        figures: dict[str, Any] = {"candidates": n, "best_ratio": max(each.latest for each in pool.candidates)}
+        figures: dict[str, Any] = {
+            "candidates": n,
+            "search": pool.search + 1,
+            "best_ratio": max(each.latest for each in pool.candidates),
+            "accept_ratio": self.settings.accept_ratio,
+        }
+        if budget.searches < math.inf:
+            figures["searches"] = budget.searches
         if budget.seconds < math.inf:
             figures["seconds_left"] = max(0, round(budget.seconds - self.seconds()))
         self.monitor.report(self.settings.name, n, n, figures)
