@@ -10,6 +10,7 @@ reported in its row and is no error.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import resource
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -29,7 +31,7 @@ import numpy as np
 import qwp
 from benchmarks import records
 from benchmarks.common import clustered_space, machine, random_rotation, save
-from benchmarks.data import novels
+from benchmarks.data import BENCH, novels
 from qwp import Alignment, Embeddings, Lexicon
 from qwp.arrays import AnyFloats
 from qwp.spaces.demo import load_demo
@@ -39,6 +41,7 @@ RESULTS = records.FOLDER / "daily.json"
 _SEEDS = 3
 # Vocabularies of the novels whose verdict takes the largest share of the time.
 _CUTS = (1000, 2000, 3000, 5000, 10_000)
+PARTS = ("starting", "small", "verdict", "fits", "explore", "scores", "word")
 HEAD = "| what | before | now | target | reached |\n|---|---:|---:|---:|---|"
 
 
@@ -194,6 +197,82 @@ def small_work(programs: Sequence[Program], folder: Path) -> Iterator[Figure]:
         yield compared(name, times, target, "CPU s")
 
 
+def whole_fits(programs: Sequence[Program], folder: Path) -> Iterator[Figure]:
+    """Measure whole alignments on one thread, which other load disturbs least. Two cores take about half as long."""
+    unrelated = [
+        Embeddings([f"{name}{i}" for i in range(1000)], clustered_space(1000, 50, seed))
+        for seed, name in enumerate("st")
+    ]
+    rows: Sequence[tuple[str, float, Sequence[Path]]] = (
+        ("novels en-es, 20,000 x 300", 40.0, (BENCH / "novels/en.npz", BENCH / "novels/es.npz")),
+        ("novels en-hu, 20,000 x 300", 120.0, (BENCH / "novels/en.npz", BENCH / "novels/hu.npz")),
+        (
+            "pretrained en-ru, 12,267 and 20,000 x 300",
+            120.0,
+            (BENCH / "pretrained/en.npz", BENCH / "pretrained/ru.npz"),
+        ),
+        ("unrelated spaces, 1,000 x 50, until failed", 20.0, written(unrelated, folder / "unrelated")),
+    )
+    options = ("--start", "unsupervised", "--threads", 1, "-q", "--out")
+    for name, target, paths in rows:
+        if all(path.is_file() for path in paths):
+            outs = [folder / f"{name}-{number}" for number in range(len(programs))]
+            calls = (
+                partial(each.run, "align", *paths, *options, out) for each, out in zip(programs, outs, strict=True)
+            )
+            yield compared(name, [cpu(call) for call in calls], target, "CPU s")
+
+
+def scoring(programs: Sequence[Program], folder: Path, n: int) -> Iterator[Figure]:
+    """Measure the exact CSLS scores of 1,500 words among all words of two files in one space, on one thread."""
+    rows = clustered_space(n, 300)
+    other = rows + 0.5 / np.sqrt(300) * np.random.default_rng(0).standard_normal(rows.shape, dtype=np.float32)
+    paths = written(
+        [Embeddings([f"s{i}" for i in range(n)], rows), Embeddings([f"t{i}" for i in range(n)], other)],
+        folder / "scored",
+    )
+    lexicon = folder / "scored.txt"
+    lexicon.write_text("".join(f"s{i}\tt{i}\n" for i in range(1500)), encoding="utf-8")
+    command = ("evaluate", "--src", paths[0], "--tgt", paths[1], "--lexicon", lexicon, "--device", "cpu")
+    times = [cpu(partial(program.run, *command)) for program in programs]
+    yield compared(f"exact CSLS scores, {n:,} x {n:,} x 300", times, math.inf, "CPU s")
+
+
+def exploring(programs: Sequence[Program], folder: Path, n: int = 20_000) -> Iterator[Figure]:
+    """Measure `qwp explore` on n words of each side: the first answer and the complete map."""
+    paths, lexicon = written(related(n, 300), folder / "explored"), folder / "explored.txt"
+    lexicon.write_text("".join(f"s{i}\tt{i}\n" for i in range(n // 4)), encoding="utf-8")
+    times = []
+    for number, program in enumerate(programs):
+        out = folder / f"explored-{number}"
+        program.run("align", *paths, "--method", "procrustes", "--lexicon", lexicon, "-q", "--out", out)
+        times.append(_explored(program, out))
+    for name, target, found in zip(("first word", "first map"), (3.0, 20.0), zip(*times, strict=True), strict=True):
+        yield compared(f"qwp explore, 2 x {n:,}, {name}", found, target)
+
+
+def _explored(program: Program, folder: Path) -> tuple[float, float]:
+    """Return the seconds from the command to the answer for a word, and to the map."""
+    begin = time.perf_counter()
+    command = [*program.command, "explore", str(folder), "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            _answer(f"{address}api/word?w=s77")
+            word = time.perf_counter() - begin
+            while not _answer(f"{address}api/progress")["map"]:
+                time.sleep(0.1)
+            return word, time.perf_counter() - begin
+        finally:
+            process.terminate()
+
+
+def _answer(address: str) -> Any:
+    with urllib.request.urlopen(address) as answer:
+        return json.load(answer)
+
+
 def one_word(folder: Path, n: int, repeats: int) -> Iterator[Figure]:
     """Measure translations of a word of a large vocabulary: the first command, later ones, and calls in Python."""
     src, tgt = related(n, 300)
@@ -240,7 +319,7 @@ def main() -> None:
     parser.add_argument("--before", metavar="COMMAND", help="the qwp program of another version")
     parser.add_argument("--repeats", type=int, default=7, help="runs of short commands")
     parser.add_argument("--n", type=int, default=200_000, help="words of the large vocabulary")
-    parser.add_argument("--only", nargs="*", choices=("starting", "small", "word", "verdict"), help="parts (all)")
+    parser.add_argument("--only", nargs="*", choices=PARTS, help="parts (all)")
     parser.add_argument("--output", type=Path, default=RESULTS, help="file that gets the figures of all parts")
     options = parser.parse_args()
     programs = [THIS, *([Program((options.before,))] if options.before else [])]
@@ -252,6 +331,9 @@ def main() -> None:
             "starting": lambda: starting(programs, options.repeats),
             "small": lambda: small_work(programs, folder),
             "verdict": judging,
+            "fits": lambda: whole_fits(programs, folder),
+            "explore": lambda: exploring(programs, folder),
+            "scores": lambda: scoring(programs, folder, options.n),
             "word": lambda: one_word(folder, options.n, options.repeats),
         }
         for part in options.only or parts:
