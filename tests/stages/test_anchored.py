@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from qwp.errors import InputError
@@ -13,11 +14,12 @@ from qwp.maps.procrustes import Maps
 from qwp.parameters import check, with_values
 from qwp.showing.events import Progress
 from qwp.stages.anchored import AnchoredRefinement
+from qwp.stages.neighbor_means import NeighborMeans
 from qwp.stages.problem import Problem
 from qwp.stages.refinement import WEIGHTED, Anchors, CslsRefinement
 from qwp.stages.stage import Monitor, State
 from tests.libraries import assert_same
-from tests.problems import Planted, planted, rotation
+from tests.problems import Planted, planted, rotation, space
 from tests.stages.problems import problem_of, refine_rounds
 
 ROUND = replace(WEIGHTED, rounds=1, words=0, first_words=0, map="orthogonal")
@@ -173,3 +175,55 @@ def test_anchors_without_pairs_or_weights_are_refused() -> None:
     for weight in (None, 0.0):
         replace(STAGE, anchor_weight=weight).check_supervision(lexicon=False, matrix=False)
         check(with_values(replace(STAGE, anchor_weight=weight), {"refine_weights": "equal"}))
+
+
+# --------------------------------------------------------------------------- unordered items
+
+
+def samples(n: int = 300, d: int = 8) -> Planted:
+    """Return two samples of clusters without a common item, (n, d) each, the second one rotated."""
+    words, w = space(2 * n, d, 0), rotation(d, 1)
+    return Planted(words[:n], words[n:] @ w, w, np.zeros((0, 2), dtype=np.int64))
+
+
+MEANS = NeighborMeans(queries=100, neighbours=10, rounds=20, interval=10, last_neighbours=5)
+
+
+def test_neighbor_means_come_before_the_dictionaries_of_unordered_items() -> None:
+    planted_problem = planted(300, d=8, noise=0.1)
+    stage = replace(STAGE, neighbor_means=MEANS, least_ratio=0.0)
+    problem = problem_of(planted_problem, ordered=False)
+    start = State(maps=Maps(planted_problem.w), stage="refine")
+    events: list[Progress] = []
+    found = stage(problem, start, Monitor(events.append))
+    means = MEANS.fit(planted_problem.src, planted_problem.tgt, planted_problem.w, 0)
+    assert_same(found.map, ROUND(problem, replace(start, maps=Maps(means)), Monitor()).map)
+    assert {"round", "similarity"} <= set(events[0].figures)
+    # Ordered words, known pairs, and a method without a refinement have no neighbour means.
+    ordered = problem_of(planted_problem)
+    assert_same(stage(ordered, start, Monitor()).map, ROUND(ordered, start, Monitor()).map)
+    known = replace(problem, known=KnownPairs((planted_problem.gold[:9, 0], planted_problem.gold[:9, 1])))
+    assert_same(stage(known, start, Monitor()).map, ROUND(known, start, Monitor()).map)
+    no_rounds = replace(stage, refinement=replace(ROUND, rounds=0))
+    assert_same(no_rounds(problem, start, Monitor()).map, planted_problem.w)
+
+
+def test_no_dictionary_follows_if_held_out_items_come_less_near() -> None:
+    planted_problem = samples()
+    stage = replace(STAGE, neighbor_means=MEANS, least_ratio=10.0)
+    problem = problem_of(planted_problem, ordered=False)
+    start = State(maps=Maps(planted_problem.w), stage="refine")
+    saved: list[State] = []
+    found = stage(problem, start, Monitor(save=lambda state, _: saved.append(state), interval=0.0))
+    assert_same(found.map, MEANS.fit(planted_problem.src, planted_problem.tgt, planted_problem.w, 0))
+    assert [set(record) for record in found.history] == [{"stage", "step", "held_out_ratio"}]
+    # A resumed run does not repeat the choice.
+    assert_same(stage(problem, saved[-1], Monitor()).map, found.map)
+
+
+def test_dictionaries_bring_items_with_counterparts_nearer_than_others() -> None:
+    stage = AnchoredRefinement(neighbor_means=MEANS)
+    same, different = planted(500, d=30, noise=0.1), samples(500, 30)
+    ratios = [stage.held_out_ratio(each.src, each.tgt, each.w) for each in (same, different)]
+    assert ratios[0] > 0.998
+    assert ratios[1] < 0.993

@@ -11,9 +11,10 @@ Each initializer fails on some pairs of spaces. So each of their maps goes throu
 `effort` bounds the search. More effort repeats it with other random draws until a candidate is accepted: a search that
 finds a pair of spaces half of the time finds it in one of five searches nearly always.
 
-Unordered items, some without a counterpart, need other settings. Few items of each side share hardly any counterparts,
-so nearly all items take part from the beginning. Belief propagation needs fewer items than any other initializer, so
-small problems try it first.
+Unordered items, some or all of them without a counterpart, need other settings. Few items of each side share hardly any
+counterparts, so nearly all items take part in the trials. Neighbour means refine the candidates. Without counterparts,
+correct maps score little more than wrong ones, so the search also ends when two candidates agree. Belief propagation
+needs fewer items than any other initializer, but its cost is cubic, so the smallest problems try it first.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from qwp.stages.init.belief_propagation import BeliefPropagation
 from qwp.stages.init.candidates import Baseline, Candidate, HeldOutAgreement, Pool, ensemble_vote
 from qwp.stages.init.fused import FusedGromovWasserstein
 from qwp.stages.init.profiles import Profiles
+from qwp.stages.neighbor_means import NeighborMeans
 from qwp.stages.problem import Problem, View, log_estimated_order
 from qwp.stages.refinement import WEIGHTED, CslsRefinement
 from qwp.stages.stage import Initializer, Monitor, Record, Stage, State
@@ -138,10 +140,10 @@ class BestOf(Stage):
     """The initializers of a round. Each takes a random sample of its words: few words are quick, and samples fail
     independently."""
     fused_items: tuple[FusedGromovWasserstein, ...] = (
+        FusedGromovWasserstein(spectrum=0.75, epsilon=0.2),
         FusedGromovWasserstein(epsilon=0.2),
-        FusedGromovWasserstein(unary=10.0, epsilon=0.2),
-        FusedGromovWasserstein(unary=20.0, epsilon=0.05),
         FusedGromovWasserstein(spectrum=1.0, epsilon=0.1),
+        FusedGromovWasserstein(unary=20.0, epsilon=0.05),
     )
     """The initializers of unordered items, one after the other."""
     beliefs: tuple[BeliefPropagation, ...] = (
@@ -172,18 +174,23 @@ class BestOf(Stage):
         replace(WEIGHTED, rounds=5, words=5000, first_words=2000, map="orthogonal", dewhiten=MOST_RESTORED)
     )
     """The refinement before a candidate is scored again: half the rounds of `WEIGHTED`, on a quarter of its words."""
+    neighbor_means: NeighborMeans = fixed(NeighborMeans(rounds=60))
+    """The refinement of unordered items before a candidate is scored again."""
     prior_in_trials: float = 0.5
     """Share of the frequency prior in the trial of a fused map, whose initializer has used the ranks already."""
     rounds: int = 3
     """Rounds of fused initializers for ordered words."""
     wider: float = 0.5
     """Growth of the words per round in an estimated order, whose most frequent words share fewer counterparts."""
-    items: tuple[int, int] = (6000, 12_000)
-    """Unordered items in the first and in the second round of fused initializers."""
+    items: tuple[int, ...] = (2500, 6000, 12_000)
+    """Unordered items in each round of fused initializers. Source: of 6,500 different texts on each side, 2,000 to
+    3,000 sufficed for two of four variants."""
     trial_items: int = 20_000
     """Unordered items in a trial: nearly all, because few of each side share hardly any counterparts."""
     belief_items: int = 2000
     """Items of each side in belief propagation, whose cost is cubic. Source: docs/accuracy.md, unordered items."""
+    few_items: int = 1000
+    """With fewer items on both sides belief propagation costs less than fused initializers, and comes before them."""
     few_words: int = 3000
     """With fewer words on both sides a refinement costs less than the next initializer."""
     vote_words: int = 5000
@@ -262,19 +269,24 @@ class BestOf(Stage):
         brief, long = (replace(trial, words=self.trial_items) for trial in (self.brief, self.long))
         largest = max(view.x.shape[0], view.y.shape[0])
         yield Round(brief, [Attempt("profiles", view, replace(self.profiles, words=self.items[0]))])
-        if self.is_small(view):
-            beliefs = [replace(each, words=self.belief_items) for each in self.beliefs]
-            attempts = [
-                Attempt(f"belief propagation {i}", view, each, "belief-propagation")
-                for i, each in enumerate(beliefs, start=1)
-            ]
-            yield Round(long, attempts, rescore=True)
+        fused = []
         for number, items in enumerate(self.items):
+            attempts = []
             for j, variant in enumerate(self.fused_items, start=1 + number * len(self.fused_items)):
-                chosen = replace(variant, words=items, number=j)
-                # If the second round has no further items, candidates only vote and are scored again.
-                repeated = number > 0 and largest <= self.items[0]
-                yield Round(long, [] if repeated else [Attempt(f"fused {j}", view, chosen)], rescore=True)
+                attempts.append(Attempt(f"fused {j}", view, replace(variant, words=items, number=j)))
+            # If a round has no further items, candidates only vote and are scored again.
+            repeated = number > 0 and largest <= self.items[number - 1]
+            fused.append(Round(long, [] if repeated else attempts, rescore=True))
+            if repeated:
+                break
+        beliefs = []
+        if self.is_small(view):
+            attempts = [
+                Attempt(f"belief propagation {i}", view, replace(each, words=self.belief_items), "belief-propagation")
+                for i, each in enumerate(self.beliefs, start=1)
+            ]
+            beliefs = [Round(long, attempts, rescore=True)]
+        yield from [*beliefs, *fused] if largest < self.few_items else [fused[0], *beliefs, *fused[1:]]
 
     def is_small(self, view: View) -> bool:
         """Return whether both sides have few words."""
@@ -476,7 +488,8 @@ class _Search:
             )
             before = len(pool.candidates)
             pool = replace(pool.with_new(*tried), history=(*pool.history, *records))
-            pool = self.with_nearly_accepted(pool, before)
+            check = self.with_nearly_accepted if self.problem.ordered else self.with_consensus
+            pool = check(pool, before)
             self.report_candidates(pool)
         if each.rescore and not self.out_of_time():
             pool = yield from self.voted(pool)
@@ -494,7 +507,7 @@ class _Search:
         """
         settings, new = self.settings, list(enumerate(pool.candidates))[first:]
         near = [n for n, each in new if each.rescore is None and each.score >= settings.refine_ratio]
-        for number in sorted(near if self.problem.ordered else [], key=lambda n: -pool.candidates[n].score):
+        for number in sorted(near, key=lambda n: -pool.candidates[n].score):
             if settings.accepted(pool):
                 break
             found = self.refined(pool.candidates[number])
@@ -571,11 +584,25 @@ class _Search:
     def refined(self, candidate: Candidate) -> Candidate:
         """Return the candidate after a short refinement, with its second score."""
         view, settings = self.views[candidate.order], self.settings
-        rounds = replace(settings.refinement, csls_k=settings.csls_k)
-        found = replace(candidate, map=rounds.refine(view.x, view.y, Maps(candidate.map)).src)
+        if self.problem.ordered:
+            rounds = replace(settings.refinement, csls_k=settings.csls_k)
+            w = rounds.refine(view.x, view.y, Maps(candidate.map)).src
+        else:
+            w = settings.neighbor_means.fit(view.x, view.y, candidate.map, self.problem.seed)
+        found = replace(candidate, map=w)
         found = replace(found, rescore=self._score(found))
         logger.info("%s, %s order: %.2f after a short refinement", found.name, found.order, found.rescore)
         return found
+
+    def with_consensus(self, pool: Pool, first: int) -> Pool:
+        """Return the pool with a consensus if a candidate from number `first` on agrees with another one.
+
+        Without counterparts a correct map of unordered items scores little more than a wrong one, but two candidates
+        that agree are correct.
+        """
+        if self.settings.accepted(pool):
+            return pool
+        return replace(pool, consensus=any(self.in_consensus(pool, n) for n in range(first, len(pool.candidates))))
 
     def in_consensus(self, pool: Pool, number: int) -> bool:
         """Return whether an independent candidate in the same order translates alike."""
