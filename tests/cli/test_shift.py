@@ -62,3 +62,17 @@ def test_bad_input_is_explained(files: tuple[Path, Path]) -> None:
         ran = qwp("shift", *files, *args)
         assert ran.code == 2
         assert message in ran.err
+
+
+def test_single_words_and_a_figure(files: tuple[Path, Path], tmp_path: Path) -> None:
+    expected = library.shift(*files)
+    first, second = (word.word for word in expected.top(2))
+    ran = qwp("shift", *files, "--word", second, "--word", first, "--json", "--svg", tmp_path / "moved.svg")
+    assert [word["word"] for word in ran.json["top"]] == [first, second]
+    drawn = (tmp_path / "moved.svg").read_text("utf-8")
+    assert f">{first}</text>" in drawn
+    assert ", ".join(expected[first].now[:5]) in drawn
+    missing = qwp("shift", *files, "--word", "nothing", "--svg", tmp_path / "none.svg")
+    assert missing.code == 2
+    assert "--word nothing: not among the 700 words of both a and b" in missing.err
+    assert not (tmp_path / "none.svg").exists()

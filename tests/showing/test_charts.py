@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import xml.etree.ElementTree as ET
 from xml.etree import ElementTree
 
@@ -19,6 +20,7 @@ from qwp.showing.charts import (
     PlotLine,
     Ranges,
     banded_lines,
+    labelled_bars,
     numbered_dots,
     plan_chart,
     shape,
@@ -217,3 +219,12 @@ def test_shapes_differ_before_colours_repeat() -> None:
     drawn = [shape(0, 0, number) for number in range(28)]
     assert len(set(drawn)) == 28
     assert "dashed" in swatch(0, dashed=True)
+
+
+def test_labelled_bars() -> None:
+    drawn = labelled_bars([("gay", 8.0, "merry → queer"), ("<b>", 4.0, ""), ("below", -1.0, "")], "z")
+    assert "merry → queer" in drawn
+    assert "&lt;b&gt;" in drawn
+    widths = [float(width) for width in re.findall(r'<rect[^>]* width="([0-9.]+)"', drawn)]
+    assert widths == [180.0, 90.0, 0.0]
+    assert labelled_bars([], "nothing").startswith("<svg")

@@ -41,7 +41,7 @@ def test_the_citation_and_the_change_log_name_the_release() -> None:
     assert (citation["cff-version"], citation["version"]) == ("1.2.0", release)
     about = project.pyproject()["project"]
     assert citation["license"] == about["license"]
-    assert citation.get("repository-code", about["urls"]["Source"]) == about["urls"]["Source"]
+    assert citation["repository-code"] == about["urls"]["Source"]
 
 
 def test_the_release_of_a_version() -> None:

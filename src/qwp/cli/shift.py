@@ -12,9 +12,13 @@ from qwp.arrays import use_memory
 from qwp.cli import console, options
 from qwp.cli.options import HeadReading, count, option
 from qwp.cli.outputs import TABLE, Output, TextRows
+from qwp.errors import InputError
 from qwp.shifts.compare import BY, FDR, MEASURES, Shift, ShiftedWord, shift
 from qwp.showing import terminal
+from qwp.showing.charts import labelled_bars
+from qwp.showing.svg import standalone
 from qwp.spaces.frequency import ORDERS
+from qwp.spaces.io.files import atomic_write, check_folder
 
 _COLUMNS = (
     *("word", "distance", "neighbourhood", "z", "p", "q", "moved", "rank_then", "rank_now", "overlap"),
@@ -28,6 +32,8 @@ class Ranking:
 
     top: int = count("Number of words to show, the most moved first.", 20)
     every: bool = option("Show all words that both files have.", default=False, flags=["--all"])
+    word: list[str] | None = option("Show only this word; may be repeated.", "WORD")
+    svg: Path | None = option("Draw the words that are shown, with z and their nearest words, into this SVG file.")
     by: str = option(
         "Rank by z, relative to words of similar frequency, or by the plain distance.", default="z", choices=BY
     )
@@ -68,6 +74,8 @@ def command(
     is the false discovery rate at which it counts as moved.
     """
     output.check()
+    if ranking.svg is not None:
+        check_folder(ranking.svg)
     control, fdr = comparison.control, ranking.fdr
     read = [options.load_space(path, **reading.arguments()) for path in (then, now, *(control or ()))]
     warnings = [text for _, notes in read for text in notes]
@@ -79,8 +87,9 @@ def command(
             control=(spaces[2], spaces[3]) if control else None,
             order=comparison.order,
         )
-        shown = len(found) if ranking.every else ranking.top
-        words = found.top(shown, by=ranking.by, neighbours=ranking.neighbours)
+        words = _chosen(found, ranking)
+    if ranking.svg is not None:
+        _draw(found, words, ranking.svg)
     output.write(
         json=lambda: _json(found, words, fdr, warnings),
         rows=lambda: TextRows(_COLUMNS, [_cells(word, fdr) for word in words]),
@@ -88,6 +97,29 @@ def command(
     )
     if output.kind != TABLE:
         terminal.note(_in_words(found, fdr))
+
+
+def _chosen(found: Shift, ranking: Ranking) -> list[ShiftedWord]:
+    """Return the words to show, those that moved most first."""
+    if not ranking.word:
+        shown = len(found) if ranking.every else ranking.top
+        return found.top(shown, by=ranking.by, neighbours=ranking.neighbours)
+    unknown = [word for word in ranking.word if word not in found.index]
+    if unknown:
+        raise InputError(
+            f"--word {', '.join(unknown)}: not among the {len(found):,} words of both {found.names[0]} and "
+            f"{found.names[1]}; check the spelling and upper and lower case"
+        )
+    rows = {found.index[word] for word in ranking.word}
+    return list(found.described([row for row in found.order(ranking.by).tolist() if row in rows], ranking.neighbours))
+
+
+def _draw(found: Shift, words: list[ShiftedWord], path: Path) -> None:
+    rows = [(word.word, word.z, f"{', '.join(word.then)} → {', '.join(word.now)}") for word in words]
+    drawing = labelled_bars(rows, f"z of words that moved from {found.names[0]} to {found.names[1]}")
+    with atomic_write(path) as file:
+        file.write(standalone(drawing).encode())
+    terminal.note(f"written to {path}")
 
 
 def _json(found: Shift, words: list[ShiftedWord], fdr: float, warnings: list[str]) -> dict[str, Any]:

@@ -354,3 +354,20 @@ def plan_chart(plan: npt.NDArray[np.int64], rows: Sequence[str], columns: Sequen
         opacity = f"{max(0.08, plan[i, j] / 255):.2f}"
         parts.append(svg.rect(left + cell * j, top + cell * i, cell, cell, "mass", tip, opacity=opacity))
     return svg.picture(left + width + 40, top + height + 6, label, "plan", parts)
+
+
+def labelled_bars(rows: Sequence[tuple[str, float, str]], label: str) -> Markup:
+    """Draw one horizontal bar for each row of a label, a value of 0 or more, and a text beside the bar."""
+    top, height, start, longest, margin = 16.0, 24.0, 150.0, 180.0, 12.0
+    most = max([value for _, value, _ in rows] + [svg.SMALLEST])
+    parts: list[Markup] = []
+    for number, (name, value, beside) in enumerate(rows):
+        middle, length = top + (number + 0.5) * height, longest * max(value, 0.0) / most
+        parts += [
+            svg.text(start - margin, middle + 4, svg.shortened(name), "label", "end"),
+            svg.rect(start, middle - 7, length, 14, "src", f"{name}: {value:.1f}"),
+            svg.text(start + length + 6, middle + 4, f"{value:.1f}", "tick", "start"),
+            svg.text(start + longest + 50, middle + 4, beside, "tick", "start"),
+        ]
+    width = start + longest + 62 + max((text_width(beside) for _, _, beside in rows), default=0.0)
+    return svg.picture(width, 2 * top + height * len(rows), label, "chart", parts)
