@@ -40,7 +40,7 @@ def out(files: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFactory
         ["src", "third", "succeeded"],
         ["tgt", "third", "succeeded"],
     ]
-    assert "pair 3 of 3: succeeded" in ran.err
+    assert "tgt-third (pair 3 of 3): succeeded" in ran.err
     return folder
 
 
@@ -121,7 +121,9 @@ def test_an_interrupted_run_continues(
 def test_a_failed_pair_gives_exit_code_3(problem: Problem, tmp_path: Path) -> None:
     ran = qwp("align-all", problem.src, problem.noise, "--out", tmp_path, *FLAGS, "--quiet")
     assert ran.code == 3
-    assert "noise-src: " in ran.err
+    assert ran.err == f"error: 1 of 1 pairs failed: noise-src; `qwp info {tmp_path / 'noise-src'}` shows why\n"
+    # The command that the message names shows the reasons.
+    assert "Failed: " in qwp("info", tmp_path / "noise-src").out
 
 
 @pytest.mark.parametrize(

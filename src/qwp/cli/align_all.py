@@ -22,7 +22,7 @@ from qwp.methods.align_all import align_all as every_two
 from qwp.methods.align_all import check_names
 from qwp.methods.aligner import Aligner
 from qwp.parameters import RUN
-from qwp.results.all_pairs import AllPairs, PairStore, pair_record
+from qwp.results.all_pairs import AllPairs, PairStore, pair_record, pairs_of
 from qwp.results.saved import ALIGNMENT
 from qwp.results.several import MultiAlignment
 from qwp.showing import terminal
@@ -105,7 +105,7 @@ def align_all(
         show(found, outs)
     elif not mode.quiet:
         console.print_lines(for_stdout(tsv_lines(TextRows(_COLUMNS, [_line(each) for each in found.records()]))))
-    _exit(found)
+    _exit(found, outs.out)
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
@@ -119,13 +119,14 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 def _run(aligner: Aligner, spaces: Mapping[str, Embeddings], store: PairStore, *, quiet: bool) -> AllPairs:
     """Align all pairs, with a line for each finished one."""
-    total = len(spaces) * (len(spaces) - 1) // 2
+    pairs = pairs_of(spaces)
     with AlignProgress(quiet=quiet) as bar:
 
         def show_event(number: int, event: Progress) -> None:
             bar(event)
             if event.stage == "verdict" and event.done == event.total:
-                bar.note(f"pair {number + 1} of {total}: {event.figures.get('verdict', '')}")
+                name = "-".join(pairs[number])
+                bar.note(f"{name} (pair {number + 1} of {len(pairs)}): {event.figures.get('verdict', '')}")
 
         return every_two(aligner, spaces, store=store, progress=show_event)
 
@@ -201,11 +202,14 @@ def show(found: AllPairs, outs: AllOuts) -> None:
     console.say(f"  qwp report {outs.out} --out languages.html", whole=True)
 
 
-def _exit(found: AllPairs) -> None:
+def _exit(found: AllPairs, out: Path) -> None:
     """Exit with code 3 if a pair failed."""
-    for pair in found.failed:
-        console.fail(f"{pair[0]}-{pair[1]}: {found.alignments[pair].quality.explanation}")
-    if found.failed:
+    names = ["-".join(pair) for pair in found.failed]
+    if names:
+        console.fail(
+            f"{len(names)} of {len(found.alignments)} pairs failed: {', '.join(names)}; `qwp info {out / names[0]}` "
+            "shows why"
+        )
         raise typer.Exit(console.EXIT_FAILED)
 
 
