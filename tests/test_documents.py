@@ -347,6 +347,24 @@ def test_every_install_line_works_today() -> None:
             assert re.fullmatch(r'pip install (\.|"\.\[[a-z,]+\]"|gensim)', text), where
 
 
+# --------------------------------------------------------------------------- length
+
+MOST_WORDS = 30_000
+
+
+def test_the_documents_are_short() -> None:
+    """Numbers and words count, the bars of tables do not. docs/research keeps the full record."""
+    pages = (path for path in DOCUMENTS if path.parent == ROOT / "docs")
+    words = [word for path in pages for word in path.read_text("utf-8").split() if re.search(r"\w", word)]
+    assert len(words) <= MOST_WORDS
+
+
+def test_contributors_learn_what_a_method_needs() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Adding a method")[2]
+    for place in ("`METHODS`", "`CASES`", "`SYSTEMS`"):
+        assert place in text, place
+
+
 # --------------------------------------------------------------------------- links
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from qwp.spaces import demo
-from qwp.spaces.demo import load_demo
 from tools.site import NOTEBOOK, notebook
 
 
@@ -29,16 +28,29 @@ def test_it_becomes_a_page_with_what_it_printed() -> None:
 
 
 @pytest.mark.slow
-def test_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Run it on the 1,500 most frequent words, whose alignment takes a few seconds."""
-    src, tgt, lexicon = load_demo()
-    monkeypatch.setattr(demo, "load_demo", lambda: (src.head(1500), tgt.head(1500), lexicon))
+def test_it_prints_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Words up to the first number or comma of a line are equal, and its first number is close: others vary by CPU."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for cell in json.loads(NOTEBOOK.read_text("utf-8"))["cells"]:
-        if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), names)
-    printed = capsys.readouterr().out
-    assert "succeeded" in printed
-    assert "house    casa" in printed
+        if cell["cell_type"] != "code":
+            continue
+        exec("".join(cell["source"]), names)
+        printed = capsys.readouterr().out.splitlines()
+        stored = "".join("".join(output["text"]) for output in cell["outputs"]).splitlines()
+        for line, shown in zip(printed, stored, strict=True):
+            assert begin(line) == begin(shown)
+            assert first_number(line) == pytest.approx(first_number(shown), rel=0.1, abs=0.05)
     assert (tmp_path / "report.html").is_file()
+
+
+def begin(line: str) -> str:
+    """Return a line up to its first digit, comma or bracket."""
+    return re.split(r"[\d,(]", line)[0]
+
+
+def first_number(line: str) -> float:
+    found = re.search(r"\d[\d,]*(?:\.\d+)?", line)
+    return float(found[0].replace(",", "")) if found else 0.0

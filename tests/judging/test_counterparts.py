@@ -105,5 +105,17 @@ def test_shares_are_shown_in_percent() -> None:
     found = Counterparts(0.7, 0.456)
     assert str(found) == "70 % of src, 46 % of tgt"
     assert found.sentence == "An estimated 70 % of src items and 46 % of tgt items have a counterpart."
-    assert found.to_dict() == {"src": 0.7, "tgt": 0.456}
+    assert found.to_dict() == {"src": 0.7, "tgt": 0.456, "few": False}
+    bound = Counterparts(0.7, 0.456, few=True)
+    assert str(bound) == "at most 70 % of src, 46 % of tgt"
+    assert bound.sentence == (
+        "At most 70 % of src items and 46 % of tgt items have a counterpart (estimated from few items)."
+    )
+
+
+def test_shares_from_few_items_for_each_dimension_are_upper_bounds() -> None:
+    words, w = space(200, 12, 0), rotation(12, 1)
+    assert not counterpart_shares(words[:120], words @ w, Maps(w)).few
+    assert counterpart_shares(words[:119], words @ w, Maps(w)).few
+    assert counterpart_shares(words @ w, words[:119], Maps(w.T)).few
     assert Counterparts(0.049, 0.0).sentence.startswith("Hardly any item seems to have a counterpart")

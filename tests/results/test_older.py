@@ -104,7 +104,12 @@ def test_a_result_of_schema_2_loads_under_the_present_names(tmp_path: Path) -> N
     alignment = Alignment.load(shutil.copytree(SCHEMA_2 / "pair", tmp_path / "pair"))
     assert translated(alignment) == expected["translations"]
     added: dict[str, object] = dict.fromkeys(("null_exceedances", "measured", "p_value", "statistic", "interval"))
-    assert alignment.quality.to_dict() == {**expected["quality"], **added, "outside_calibration": []}
+    assert alignment.quality.to_dict() == {
+        **expected["quality"],
+        **added,
+        "outside_calibration": [],
+        "counterparts": {**expected["quality"]["counterparts"], "few": False},
+    }
     assert alignment.quality.null_runs == 2
     provenance = alignment.provenance
     assert provenance.initializer == "profiles"

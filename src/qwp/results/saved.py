@@ -460,6 +460,7 @@ _MEASURED = Record(
         "held_out": Flag(),
     }
 )
+_COUNTERPARTS = Record({"src": Number(), "tgt": Number(), "few": Flag()}, optional=frozenset({"few"}))
 _QUALITY = Record(
     {
         "verdict": Text(choices=VERDICTS),
@@ -476,7 +477,7 @@ _QUALITY = Record(
         "null_deviation": Optional(Number()),
         "z": Optional(Number()),
         "estimate": Optional(_ESTIMATE),
-        "counterparts": Optional(Record({"src": Number(), "tgt": Number()})),
+        "counterparts": Optional(_COUNTERPARTS),
         "null_exceedances": Optional(Int()),
         "measured": Optional(_MEASURED),
         "outside_calibration": ListOf(Text(), most=10),

@@ -103,7 +103,7 @@ class NoiseModel:
         return Expectation(trend, places, centre, np.maximum(centre - below, self.min_spread))
 
 
-def covariates(rarity: Floats, lengths: Floats) -> Floats:
+def covariates(rarity: Floats, lengths: Floats, rank_offset: float = 0.01) -> Floats:
     """Return the logarithms of rarity and length, on which noise depends, (n, 2).
 
     Lengths are relative to the median of their time. The longer one counts: a word that moved may have a short vector
@@ -112,9 +112,12 @@ def covariates(rarity: Floats, lengths: Floats) -> Floats:
     Args:
         rarity: such as the sum of both ranks (n,).
         lengths: lengths of the vectors at the two times (n, 2).
+        rank_offset: part of the largest rarity that is added before the logarithm. Without it the first ranks are far
+            from all others, and the polynomial oscillates there: among 20,000 words with uneven noise it finds 4 words
+            although none moved (benchmarks/shift.py).
     """
     relative = np.log(lengths / np.median(lengths, axis=0))
-    return np.stack([np.log(rarity), relative.max(axis=1)], axis=1)
+    return np.stack([np.log(rarity + rank_offset * rarity.max()), relative.max(axis=1)], axis=1)
 
 
 def _design(covariates: Floats) -> Floats:
