@@ -231,5 +231,7 @@ def test_a_missing_judgement_is_announced(problem: Problem, tmp_path: Path) -> N
     args = ["--method", "procrustes", "--lexicon", problem.lexicon, "--verdict", "none", "-q", "--threads", 1]
     assert qwp("align", problem.src, problem.tgt, "--out", tmp_path / "d", *args).code == 0
     ran = qwp("lexicon", tmp_path / "d", "--max-words", 3)
-    assert ran.err == "judging the alignment first: confidences need an estimate, and the saved result has none\n"
+    assert ran.err == (
+        "warning: the alignment has no estimate, which confidences need: qwp judges it now, as long as a fit does\n"
+    )
     assert ran.out.count("\n") == 4

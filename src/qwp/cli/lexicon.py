@@ -6,12 +6,13 @@ import csv
 import io
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from qwp.arrays import use_memory
 from qwp.cli import console, options
+from qwp.cli.labels import LabelOptions
 from qwp.cli.options import Computing, SearchOptions, count, option
 from qwp.cli.outputs import JSON, TABLE, TSV, TSV_FORBIDDEN, drawn, for_stdout
 from qwp.errors import InputError
@@ -78,6 +79,7 @@ def command(
     output: LexiconOutput,
     selection: Selection,
     search: SearchOptions,
+    labels: LabelOptions,
     computing: Computing,
 ) -> None:
     """Write the induced dictionary: pairs of words that are each other's best translation by CSLS.
@@ -85,15 +87,15 @@ def command(
     Columns: score (CSLS), margin (lead over the second candidate), mutual (each is the other's best), confidence (0 to
     1, from CSLS alone). Pairs that were accepted in `qwp explore` are pinned: they replace the induced translation and
     have confidence 1. Words are written exactly as they are, also to CSV: a spreadsheet takes a word that begins with
-    =, +, - or @ for a formula unless it imports the columns as text.
+    =, +, - or @ for a formula unless it imports the columns as text. With labels, tables, TSV and CSV show these; JSON
+    and muse keep names.
     """
     weight = checked_weight(search.spelling)
     output.check()
     out, kind = output.out, output.kind
     corrections = Corrections.of(folder)
     alignment = options.load_alignment(folder).on(computing.device)
-    if alignment.quality.estimate is None:
-        terminal.note("judging the alignment first: confidences need an estimate, and the saved result has none")
+    texts = labels.read(alignment.src, alignment.tgt)
     pinned = pins(alignment, corrections)["src"]
     with use_memory(computing.max_memory):
         induced = alignment.induce(
@@ -125,6 +127,8 @@ def command(
         "below_confidence": len(induced) - len(confident),
         "unwritable": len(confident) - len(pairs),
     }
+    if kind in (TSV, "csv", TABLE):
+        pairs = [replace(p, src=texts["src"].shown(p.src), tgt=texts["tgt"].shown(p.tgt)) for p in pairs]
     if out is not None:
         _write(out, pairs, about)
     elif kind != JSON:

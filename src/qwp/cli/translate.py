@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, TypeAlias
 
 import typer
 
 from qwp.arrays import use_memory
 from qwp.cli import console, options
+from qwp.cli.labels import LabelOptions, Labels
 from qwp.cli.options import Computing, SearchOptions, count, option
 from qwp.cli.outputs import JSON, Output, TextRows
 from qwp.errors import InputError
@@ -40,6 +42,7 @@ class TranslationSearch(SearchOptions):
 def command(
     folder: options.AlignmentFolder,
     search: TranslationSearch,
+    labels: LabelOptions,
     computing: Computing,
     output: Output,
     words: Annotated[
@@ -53,7 +56,8 @@ def command(
     """Translate words with a saved alignment.
 
     TSV has a line for each translation: word, rank, translation, score. Each unknown word is reported; the exit code is
-    2 only if all are unknown. A fastText model knows all words that have subwords.
+    2 only if all are unknown. A fastText model knows all words that have subwords. With labels, items are asked for by
+    their label or name; tables and TSV show labels, JSON names.
     """
     output.check()
     retrieval, reverse = search.retrieval, search.reverse
@@ -62,7 +66,9 @@ def command(
     alignment = options.load_alignment(folder, check="size").on(computing.device)
     side: Side = "tgt" if reverse else "src"
     vocabulary = alignment.tgt if reverse else alignment.src
-    asked = WordQuery.of(given, vocabulary)
+    texts = labels.read(alignment.src, alignment.tgt)
+    asked_texts, found_texts = (texts["tgt"], texts["src"]) if reverse else (texts["src"], texts["tgt"])
+    asked = WordQuery.of((asked_texts.named(word) for word in given), vocabulary)
     for word in asked.composed:
         terminal.note(asked.explained(word, str(folder)))
     for word in asked.unknown:
@@ -94,8 +100,8 @@ def command(
             "unknown": asked.unknown,
             "composed": asked.composed,
         },
-        rows=lambda: _rows(found),
-        show=lambda: _show(found, LABEL if weight else retrieval),
+        rows=lambda: _rows(_labelled(found, asked_texts, found_texts)),
+        show=lambda: _show(_labelled(found, asked_texts, found_texts), LABEL if weight else retrieval),
     )
     if weight:
         terminal.note(options.spelling_note(weight, alignment.src, alignment.tgt))
@@ -139,21 +145,32 @@ def _line_hint(asked: WordQuery, word: str) -> str:
     return f"; the {len(parts)} words in it are: standard input has one word a line"
 
 
-def _rows(found: dict[str, list[Translation]]) -> TextRows:
+Labelled: TypeAlias = "list[tuple[str, list[Translation]]]"
+
+
+def _labelled(found: Mapping[str, list[Translation]], asked: Labels, answers: Labels) -> Labelled:
+    """Return the translations of each word with labels instead of names."""
+    return [
+        (asked.shown(word), [replace(each, word=answers.shown(each.word)) for each in translations])
+        for word, translations in found.items()
+    ]
+
+
+def _rows(found: Labelled) -> TextRows:
     return TextRows(
         ("word", "rank", "translation", "score"),
         (
             (word, str(rank), translation.word, f"{translation.score:.6f}")
-            for word, translations in found.items()
+            for word, translations in found
             for rank, translation in enumerate(translations, 1)
         ),
     )
 
 
-def _show(found: dict[str, list[Translation]], retrieval: str) -> None:
+def _show(found: Labelled, retrieval: str) -> None:
     rows = [
         [word if rank == 0 else "", translation.word, f"{translation.score:.3f}"]
-        for word, translations in found.items()
+        for word, translations in found
         for rank, translation in enumerate(translations)
     ]
     console.table(["word", "translation", f"score ({retrieval})"], rows)
