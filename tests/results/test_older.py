@@ -103,7 +103,9 @@ def test_a_result_of_schema_2_loads_under_the_present_names(tmp_path: Path) -> N
     expected = json.loads((SCHEMA_2 / "expected.json").read_text("utf-8"))
     alignment = Alignment.load(shutil.copytree(SCHEMA_2 / "pair", tmp_path / "pair"))
     assert translated(alignment) == expected["translations"]
-    added: dict[str, object] = dict.fromkeys(("null_exceedances", "measured", "p_value", "statistic", "interval"))
+    added: dict[str, object] = dict.fromkeys(
+        ("null_exceedances", "measured", "p_value", "statistic", "interval", "null_data")
+    )
     assert alignment.quality.to_dict() == {
         **expected["quality"],
         **added,

@@ -22,6 +22,7 @@ from qwp.judging.counterparts import Counterparts
 from qwp.judging.estimate import Estimate, Share, empty_estimate, estimate, outside_calibration
 from qwp.judging.measured import Measured
 from qwp.judging.null import QUICK, THOROUGH, NullDistribution, NullTest, SameMap, SearchEffort
+from qwp.judging.null_data import NullData, sequential_test
 from qwp.maps.procrustes import Maps
 from qwp.search.calibration import CALIBRATION
 from qwp.stages.agreement import Agreement, agreement, agreement_of, per_word_ratio
@@ -29,7 +30,7 @@ from qwp.stages.agreement import Agreement, agreement, agreement_of, per_word_ra
 SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED = "succeeded", "weak", "failed", "undecided", "unjudged"
 VERDICTS = (SUCCEEDED, WEAK, FAILED, UNDECIDED, UNJUDGED)
 _WORST_FIRST = (FAILED, UNJUDGED, UNDECIDED, WEAK, SUCCEEDED)
-FULL, BRIEF, NONE = "full", "quick", "none"
+FULL, EXACT, BRIEF, NONE = "full", "exact", "quick", "none"
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class VerdictEffort:
     """What counts as near, relative to the threshold of the statistic."""
     estimated: bool = True
     """Whether the accuracy is estimated. Without an estimate no alignment is weak."""
+    null_data: int = 0
+    """Most fits of null data from the same spaces, if a success is not clear. None of 19 reaches a map: p = 0.05."""
     criteria: Criteria = CRITERIA
     """The thresholds."""
     same: SameMap = field(default_factory=SameMap)
@@ -87,8 +90,14 @@ class VerdictEffort:
 
 
 FULL_EFFORT = VerdictEffort()
+EXACT_EFFORT = VerdictEffort(null_data=19)
 QUICK_EFFORT = VerdictEffort(thorough=None, estimated=False)
-EFFORTS: Mapping[str, VerdictEffort | None] = {FULL: FULL_EFFORT, BRIEF: QUICK_EFFORT, NONE: None}
+EFFORTS: Mapping[str, VerdictEffort | None] = {
+    FULL: FULL_EFFORT,
+    EXACT: EXACT_EFFORT,
+    BRIEF: QUICK_EFFORT,
+    NONE: None,
+}
 """The effort for each value of the parameter `verdict`; None skips the verdict."""
 DEPTHS = tuple(EFFORTS)
 
@@ -120,6 +129,7 @@ class Quality:
         p_value: of the statistic, its rank among the least favourable kind of unrelated pairs.
         statistic: held-out agreement relative to the null mean plus two deviations.
         interval: 90 % interval of the ratio by the deviation of the null runs; None for a single run.
+        null_data: the comparison with full fits of null data from the same spaces, with `verdict="exact"`.
 
     Results of earlier versions may lack all from `null_runs` on.
     """
@@ -145,6 +155,7 @@ class Quality:
     p_value: float | None = None
     statistic: float | None = None
     interval: list[float] | None = None
+    null_data: NullData | None = None
 
     def __repr__(self) -> str:
         return f"Quality({self.short}; {self.ratio:.2f} times the null on {self.n_words:,} words)"
@@ -181,6 +192,8 @@ class Quality:
             fields["counterparts"] = Counterparts(**fields["counterparts"])
         if fields.get("measured") is not None:
             fields["measured"] = Measured(**fields["measured"])
+        if fields.get("null_data") is not None:
+            fields["null_data"] = NullData(**fields["null_data"])
         if fields.get("estimate") is not None:
             fields["estimate"] = Estimate.from_dict(fields["estimate"])
         return cls(**fields)
@@ -205,6 +218,7 @@ def judge(
     ordered: bool = True,
     known: Measured | None = None,
     callback: Callable[[int, int], None] | None = None,
+    null_fit: Callable[[int], tuple[Array, Array, Maps]] | None = None,
 ) -> Quality:
     """Return the verdict on maps.
 
@@ -222,6 +236,7 @@ def judge(
             every map, null maps included, is scored on the counterparts that it finds among all rows.
         known: the accuracy of the maps on known pairs.
         callback: gets the number of finished steps and their total.
+        null_fit: returns the spaces and the maps of a full fit of null data, by its number.
     """
     if effort is None:
         return unjudged()
@@ -249,7 +264,23 @@ def judge(
     better = _better_than_chance(held_out, nulls, known, effort.criteria)
     found = estimate(x, y, maps, csls_k=csls_k, succeeded=n < effort.criteria.fewest_words or better, ordered=ordered)
     progress.step()
-    return decided(held_out, nulls, found, outside=outside_calibration(x, y, ordered=ordered))
+    quality = decided(held_out, nulls, found, outside=outside_calibration(x, y, ordered=ordered))
+    clear = not nulls.thorough or not better or _confirmed(known, effort.criteria) is not None
+    if null_fit is None or clear or not effort.null_data or n < effort.criteria.fewest_words:
+        return quality
+    progress.total += effort.null_data
+
+    def null_statistic(number: int) -> float:
+        rows, others, fitted_maps = null_fit(number)
+        bare = replace(effort, estimated=False, null_data=0)
+        of_null = judge(rows, others, fitted_maps, seed=seed, csls_k=csls_k, effort=bare, ordered=ordered)
+        progress.step()
+        return of_null.statistic or 0.0
+
+    tested = sequential_test(nulls.statistic(held_out), null_statistic, effort.null_data)
+    verdict = FAILED if tested.exceedances else quality.verdict
+    quality = replace(quality, verdict=verdict, null_data=tested)
+    return replace(quality, explanation=_explanation(quality, effort, "words" if ordered else "items"))
 
 
 def _compare(test: NullTest, effort: VerdictEffort, progress: _Progress) -> tuple[Agreement, NullDistribution]:
@@ -457,6 +488,8 @@ def _null_sentences(quality: Quality, effort: VerdictEffort, confirmed: bool | N
         found.append(f"{null_runs_in_words(quality.null_hits)} found this map; the random rotation is scored instead.")
     if quality.p_value is not None:
         found.append(f"Against unrelated spaces, p = {quality.p_value:.2g} (level {effort.criteria.level:g}).")
+    if quality.null_data is not None:
+        found.append(quality.null_data.sentence)
     if confirmed is False:
         found.append("The known pairs outweigh this comparison.")
     return found

@@ -17,11 +17,12 @@ import numpy as np
 
 from qwp import arrays
 from qwp import parameters as declared
-from qwp.arrays import AnyFloats, Device
+from qwp.arrays import AnyFloats, Array, Device
 from qwp.errors import InputError, installed
 from qwp.judging.counterparts import counterpart_shares
 from qwp.judging.evaluation import evaluate
 from qwp.judging.measured import Measured, measure
+from qwp.judging.null_data import without_correspondence
 from qwp.judging.verdict import EFFORTS, FULL, UNJUDGED, Quality, judge
 from qwp.judging.verdict import NONE as NO_VERDICT
 from qwp.maps.pairs import RowPairs
@@ -470,6 +471,7 @@ class Aligner:
             ordered=problem.ordered,
             known=_measured(problem, view, maps, judging.csls_k),
             callback=lambda done, total: fit.monitor.report("verdict", done, total, {}),
+            null_fit=partial(_null_fit, fit),
         )
         if not problem.ordered and quality.verdict != UNJUDGED:
             found = counterpart_shares(view.x, view.y, maps, seed=problem.seed)
@@ -510,6 +512,17 @@ class Aligner:
     def transform(self, items: Any) -> AnyFloats:
         """Return source words or vectors mapped to the common space. See `Alignment.transform`."""
         return self._fitted_alignment().transform(items)
+
+
+def _null_fit(fit: Fit, number: int) -> tuple[Array, Array, Maps]:
+    """Return the spaces and the maps of a full fit of null data."""
+    problem, pipeline = without_correspondence(fit.problem, number), fit.composition.pipeline
+    [state] = pipeline.run([problem], [pipeline.initial_state(problem)], [Monitor()])
+    view = problem.view_of(state.order)
+    projection, maps = view.projected.projection, state.maps
+    assert projection is not None
+    assert maps is not None
+    return projection.x, projection.y, projection.project(within_target(maps, view.tgt.space.dim))
 
 
 def _measured(problem: Problem, view: View, maps: Maps, csls_k: int) -> Measured | None:

@@ -107,5 +107,5 @@ class Options(TypedDict, total=False):
     tol: float
     train_words: int
     update: Literal["normalized", "gradient"]
-    verdict: Literal["full", "quick", "none"]
+    verdict: Literal["full", "exact", "quick", "none"]
     weight_power: float

@@ -57,7 +57,8 @@ class Judging(Settings):
     csls_k: int = csls_k_param()
     verdict: str = param(
         FULL,
-        "How the result is judged: full, quick (recognizes clear successes only, no estimate) or none.",
+        "How the result is judged: full, exact (also compares doubtful successes with up to 19 fits of null data), "
+        "quick (recognizes clear successes only, no estimate) or none.",
         RUN,
         choices=DEPTHS,
         shared=True,

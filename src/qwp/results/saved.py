@@ -484,11 +484,12 @@ _QUALITY = Record(
         "p_value": Optional(Number()),
         "statistic": Optional(Number()),
         "interval": Optional(ListOf(Number(), most=2)),
+        "null_data": Optional(Record({"fits": Int(), "exceedances": Int(), "p_value": Number()})),
     },
     optional=frozenset(
         {
             *("null_runs", "thorough", "null_hits", "null_deviation", "z", "estimate", "counterparts"),
-            *("null_exceedances", "measured", "outside_calibration", "p_value", "statistic", "interval"),
+            *("null_exceedances", "measured", "outside_calibration", "p_value", "statistic", "interval", "null_data"),
         }
     ),
 )
