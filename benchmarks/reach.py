@@ -1,10 +1,11 @@
 """How far an alignment without a dictionary reaches: bridges, longer searches, and many languages.
 
-    QWP_BENCH=FOLDER python -m benchmarks.reach [bridges | hard | effort | languages | directions] --device cuda
+    QWP_BENCH=FOLDER python -m benchmarks.reach [SUITE ...] --device cuda
 
 `bridges` aligns fi-ru over en with and without the transport loop after the joined pairs; the training split chooses
 between both. `hard` looks for cuts of pairs that single searches find for some seeds. `effort` repeats the cut that is
 found in half of them with `--effort high`. Both score by the training split of MUSE, because they choose the cut.
+`planted` does the same on a generated pair, with a short search that takes a second on a CPU.
 
 `languages` aligns every two of the six languages of the novels with `align_all`, `directions` aligns each of the thirty
 directions by itself. MUSE test splits score the directions from and to English. Words with the same English translation
@@ -22,8 +23,11 @@ from itertools import combinations, permutations, product
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
+
 import qwp
 from benchmarks import records
+from benchmarks.common import clustered_space, random_rotation
 from benchmarks.data import VOCABULARY, bench_file, scored
 from benchmarks.memory import peak
 from benchmarks.records import Record, Run, cell, markdown, mean, select, share
@@ -31,8 +35,11 @@ from qwp import Alignment, AllPairs, Embeddings, Lexicon, MultiAlignment
 from qwp.methods import QWP
 from qwp.methods.align_all import align_all
 from qwp.methods.bridges import Bridge, Leg, joined_pairs
+from qwp.methods.compositions import SEARCH, initializers
 from qwp.results.all_pairs import PairStore
 from qwp.stages.init.given import WeightedPairs
+from qwp.stages.init.profiles import Profiles
+from qwp.stages.wasserstein_procrustes import Trial
 
 RESULTS = records.FOLDER / "reach.jsonl"
 LANGUAGES = ("en", "es", "fr", "de", "hu", "pl")
@@ -156,6 +163,56 @@ def _training(cut: Cut) -> Lexicon:
     return Lexicon.load(bench_file(f"muse/{cut[0]}.0-5000.txt"))
 
 
+SHORT = replace(
+    SEARCH,
+    profiles=Profiles(words=300),
+    fused=tuple(replace(each, words=300) for each in SEARCH.fused[:2]),
+    brief=Trial(words=300, steps=0, coreset=100, epsilon=0.05, batches=1),
+    long=Trial(words=300, steps=20, coreset=100, epsilon=0.1, batches=1),
+    rounds=1,
+    continuations=0,
+    accept_ratio=1.4,
+    consensus=99.0,
+)
+"""A search of three candidates, because a whole search hardly ever fails on generated spaces."""
+
+
+class ShortSearch(QWP):
+    """`qwp` with a short search."""
+
+    pipeline = replace(QWP.pipeline, init=initializers(SHORT))
+
+
+def planted_suite(device: str) -> Iterator[Run]:
+    """Search a generated pair whose sides have different strong directions, with seeds that no setting was tried on."""
+    for effort, seed in product(("normal", "high"), range(100, 100 + EFFORT_SEEDS)):
+        yield Run({"suite": "planted", "effort": effort, "seed": seed}, partial(_planted, effort, seed, device))
+
+
+def stretched(words: int = 300, dim: int = 16, weak: float = 0.57, noise: float = 0.1) -> tuple[Embeddings, Embeddings]:
+    """Return a space and its rotation; each side has half of its directions shortened, and noise."""
+    rng, meanings = np.random.default_rng(2), clustered_space(words, dim, 1)
+    sides = []
+    for first, name in enumerate("st"):
+        side = meanings.copy()
+        side[:, first::2] *= weak
+        side += noise / dim**0.5 * rng.standard_normal(side.shape).astype(np.float32)
+        sides.append(Embeddings([f"{name}{i}" for i in range(words)], side))
+    return sides[0], Embeddings(sides[1].words, sides[1].vectors @ random_rotation(dim, rng))
+
+
+def _planted(effort: str, seed: int, device: str) -> Record:
+    aligner = ShortSearch(
+        seed=seed, device=device, start="unsupervised", effort=effort, order="given", verdict="none", threads=1
+    )
+    begin = time.perf_counter()
+    found = aligner.fit(*stretched()).alignment_
+    best = found.translate(found.src.words, k=1)
+    right = [translations[0].word[1:] == word[1:] for word, translations in best.items()]
+    figures = {"csls_p1": 100 * float(np.mean(right)), "candidates": len(found.provenance.candidates)}
+    return {**figures, "seconds": time.perf_counter() - begin}
+
+
 def _scored_cut(aligner: QWP, cut: Cut, device: str, lexicon: Lexicon | None = None) -> Record:
     src, tgt = (pretrained(side, cut[1]) for side in cut[0].split("-"))
     begin = time.perf_counter()
@@ -262,6 +319,7 @@ def _figures(alignment: Alignment, src: str, tgt: str, device: str) -> Record:
 def tables(found: Sequence[Record]) -> str:
     """Return all tables as Markdown."""
     parts = ["### Bridges", bridges_table(select(found, suite="bridges")), "### Searches", searches_table(found)]
+    parts += ["### Planted", planted_table(select(found, suite="planted"))]
     if pairs := select(found, suite="languages"):
         parts += ["### Languages", languages_table(found, pairs)]
     return "\n\n".join(parts)
@@ -298,6 +356,16 @@ def searches_table(found: Sequence[Record]) -> str:
     return markdown(head, rows)
 
 
+def planted_table(found: Sequence[Record]) -> str:
+    """Return a row for each effort: how many searches found the generated pair, and what they cost."""
+    rows = []
+    for effort in dict.fromkeys(record["effort"] for record in found):
+        runs = select(found, effort=effort)
+        hits = sum(record["csls_p1"] > 100 * FOUND for record in runs)
+        rows.append([effort, f"{hits} of {len(runs)}", cell(mean(runs, "candidates")), cell(mean(runs, "seconds"))])
+    return markdown(["effort", "found", "candidates", "seconds"], rows)
+
+
 def languages_table(found: Sequence[Record], pairs: Sequence[Record]) -> str:
     """Return a row for each direction: by `align_all`, by a fit of its own, and in the joint space."""
     rows = []
@@ -313,6 +381,7 @@ SUITES = {
     "bridges": bridges_suite,
     "hard": hard_suite,
     "effort": effort_suite,
+    "planted": planted_suite,
     "languages": languages_suite,
     "directions": directions_suite,
 }
