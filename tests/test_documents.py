@@ -359,6 +359,18 @@ def test_the_documents_are_short() -> None:
     assert len(words) <= MOST_WORDS
 
 
+def test_the_recall_of_the_readme_is_that_of_the_guide() -> None:
+    guide = [cells_of(line) for line in (ROOT / "docs" / "migrate.md").read_text("utf-8").splitlines()]
+    rows = [cells_of(line) for line in section(README, "Two encoders") if line.startswith("| ")]
+    assert len(rows) == 4
+    for row in rows[1:]:
+        assert any(set(row) <= set(each) for each in guide), row
+
+
+def cells_of(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
 def test_contributors_learn_what_a_method_needs() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Adding a method")[2]
     for place in ("`METHODS`", "`CASES`", "`SYSTEMS`"):
