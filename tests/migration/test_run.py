@@ -11,6 +11,7 @@ import pytest
 import qwp
 from qwp.errors import InputError
 from qwp.migration.adapter import Adapter
+from qwp.migration.convert import Conversion
 from qwp.migration.run import GO, NO_GO, Design, Report, migrate
 from qwp.spaces import io
 from qwp.spaces.embeddings import Embeddings
@@ -164,3 +165,47 @@ def test_another_conversion_does_not_continue(files: tuple[Path, Path], tmp_path
     done = migrate(*files, out=out, seed=1)
     assert done.items == 900
     assert not (tmp_path / "x.npz.partial").exists()
+
+
+def test_a_removal_that_was_interrupted_is_finished(files: tuple[Path, Path], tmp_path: Path) -> None:
+    left = tmp_path / "x.npz.partial"
+    left.mkdir()
+    (left / "vectors.f32").write_bytes(b"1234")
+    assert migrate(*files, out=tmp_path / "x.npz").items == 900
+    assert not left.exists()
+
+
+def test_a_folder_that_is_no_conversion_is_never_removed(files: tuple[Path, Path], tmp_path: Path) -> None:
+    other = tmp_path / "x.npz.partial"
+    other.mkdir()
+    (other / "letters.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"holds letters.txt, expected nothing but an unfinished conversion"):
+        migrate(*files, out=tmp_path / "x.npz")
+    assert (other / "letters.txt").read_text() == "mine"
+
+
+def test_a_new_folder_whose_partial_files_are_left_is_finished(
+    files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lancedb = pytest.importorskip("lancedb", reason='not installed: pip install "qwp[lancedb]"')
+    rows = [{"id": id, "vector": row.tolist()} for id, row in zip(TEXTS.ids, TEXTS.old, strict=True)]
+    lancedb.connect(str(tmp_path / "lance")).create_table("items", rows)
+    old, out = f"{tmp_path / 'lance'}#items", tmp_path / "new"
+    discard = Conversion.discard
+
+    def interrupted(self: Conversion) -> None:
+        if out.exists():
+            raise KeyboardInterrupt
+        discard(self)
+
+    monkeypatch.setattr(Conversion, "discard", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        migrate(old, files[1], out=out)
+    assert (tmp_path / "new.partial").is_dir()
+    monkeypatch.undo()
+    with pytest.raises(InputError, match="exists, expected the name of a new folder"):
+        migrate(old, files[1], out=out, seed=1)
+    assert migrate(old, files[1], out=out).items == 900
+    assert not (tmp_path / "new.partial").exists()
+    with pytest.raises(InputError, match="exists, expected the name of a new folder"):
+        migrate(old, files[1], out=out)

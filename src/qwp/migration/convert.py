@@ -131,6 +131,7 @@ def _all_items(batches: Iterable[Items], rows: Mapping[str, int], store: SqliteS
 _ADAPTER, _PLAN, _PROGRESS, _IDS, _VECTORS, _LOCK = (
     *("adapter.npz", "plan.json", "progress.json", "ids.jsonl", "vectors.f32", "lock"),
 )
+_FILES = frozenset((_ADAPTER, _PLAN, _PROGRESS, _IDS, _VECTORS, _LOCK))
 Fitted: TypeAlias = "tuple[Adapter, dict[str, Any]]"
 
 
@@ -175,8 +176,8 @@ class Conversion:
         if self._folder_store is None:
             check_folder(self.out)
             io.open_writer(self.out, 1, **self.writing)  # it checks now, and opens the file when entered
-        elif self.out.exists():
-            raise InputError(f"{self.out} exists, expected the name of a new folder, or of a vector file")
+        elif self.out.exists() and self.fitted() is None:
+            raise self._exists()
         for source in (self.old, self.new):
             path = getattr(source, "path", None)
             if path is not None and self.out.exists() and self.out.samefile(split_part(Path(path))[0]):
@@ -207,17 +208,33 @@ class Conversion:
             file.write(json.dumps({"identity": self._identity(), "report": report}).encode())
 
     def discard(self) -> None:
-        """Remove what an unfinished conversion left."""
-        if self.folder.exists() and (self.folder / _ADAPTER).exists():
-            shutil.rmtree(self.folder)
+        """Remove what an unfinished conversion left, even if an earlier removal was interrupted."""
+        if not self.folder.exists():
+            return
+        # Files that are written have a temporary name that begins with a dot.
+        others = [path.name for path in self.folder.iterdir() if path.name not in _FILES and path.name[0] != "."]
+        if others:
+            raise InputError(
+                f"{self.folder} holds {others[0]}, expected nothing but an unfinished conversion: move it, or choose "
+                "another name"
+            )
+        shutil.rmtree(self.folder)
 
     def run(self, adapter: Adapter, progress: Callable[[int], None] | None = None) -> int:
         """Convert the rest of the items, write the file, and return the number of items."""
         with self._locked():
+            before = self._progress()["rows"]
             rows = self._convert(adapter, progress)
-            self._write(adapter.dims[1], rows)
+            if self._folder_store is None or not self.out.exists():
+                self._write(adapter.dims[1], rows)
+            elif rows != before:
+                raise self._exists()
+            # Otherwise an earlier run wrote the folder, and was interrupted before it removed the partial files.
         self.discard()
         return rows
+
+    def _exists(self) -> InputError:
+        return InputError(f"{self.out} exists, expected the name of a new folder, or of a vector file")
 
     def _identity(self) -> list[Any] | None:
         """Return what distinguishes this conversion from others, as JSON; None if a source cannot be recognised."""
