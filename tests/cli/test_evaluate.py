@@ -22,6 +22,28 @@ def test_scores_of_an_alignment_equal_the_library(problem: Problem, aligned: Pat
     assert ran.json["lexicon"]["pairs"] == 400
 
 
+def test_words_of_known_pairs_are_not_scored(problem: Problem, tmp_path: Path) -> None:
+    lines = problem.lexicon.read_text("utf-8").splitlines(keepends=True)
+    taught = tmp_path / "taught.txt"
+    taught.write_text("".join(lines[:250]), "utf-8")
+    out = tmp_path / "out"
+    fit = ("align", problem.src, problem.tgt, "--method", "procrustes", "--lexicon", taught, "--verdict", "none")
+    assert qwp(*fit, "--out", out).code == 0
+    left = len(lines) - 250
+    ran = qwp("evaluate", out, "--lexicon", problem.lexicon, "--json")
+    expected = f"the fit was given pairs of 250 of its {len(lines)} source words: they are not scored, {left} are"
+    assert expected in ran.err
+    assert ran.json["coverage"]["source_words"] == left
+    assert any(expected in text for text in ran.json["warnings"])
+    ran = qwp("evaluate", out, "--lexicon", taught)
+    assert ran.code == 2
+    assert "the fit was given pairs of all of its 250 source words" in ran.err
+    (out / "anchors.tsv").unlink()
+    ran = qwp("evaluate", out, "--lexicon", problem.lexicon, "--json")
+    assert ran.json["coverage"]["source_words"] == len(lines)
+    assert "the fit was given known pairs, and its folder does not hold them" in ran.json["warnings"][0]
+
+
 def test_limited_memory_gives_the_same_scores(problem: Problem, aligned: Path) -> None:
     plain, bounded = (
         qwp("evaluate", aligned, "--lexicon", problem.lexicon, "--json", "--device", "cpu", *flags).json["scores"]

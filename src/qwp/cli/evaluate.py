@@ -23,6 +23,7 @@ from qwp.judging.ranks import AUTO, WHERE, AlignedFiles, check_methods
 from qwp.judging.sentences import MOST_SENTENCES, QUERIES, TextPair, evaluate_sentences
 from qwp.judging.similarity import SimilarityPairs, evaluate_similarity
 from qwp.results.alignment import Alignment
+from qwp.results.corrections import anchors, held_out
 from qwp.showing import terminal
 from qwp.spaces.lexicon import Lexicon
 
@@ -189,11 +190,14 @@ class _Gold:
     ) -> Scores:
         """Compute the scores of all tasks."""
         resampling, queries = scoring.resampling(), self.files.queries
+        untaught, warned = self.untaught(aligned)
+        for text in warned:
+            terminal.note(text, "yellow")
         return Scores(
             **resampling,
             lexicons=[
                 (_about(path, lexicon), evaluate(aligned, lexicon, spelling=scoring.spelling, **search, **resampling))
-                for path, lexicon in self.lexicons
+                for path, lexicon in untaught
             ],
             similarity=[
                 evaluate_similarity(aligned, pairs, side=side, **resampling) for side, pairs in self.similarity
@@ -209,8 +213,33 @@ class _Gold:
                     aligned, *self.files.held_out, csls_k=scoring.csls_k, reverse=self.reverse, **resampling
                 )
             ],
-            warnings=warnings,
+            warnings=[*warnings, *warned],
         )
+
+    def untaught(self, aligned: Alignment | AlignedFiles) -> tuple[list[tuple[Path, Lexicon]], list[str]]:
+        """Return the dictionaries without the words of the known pairs that the fit was given, and the warnings."""
+        if isinstance(aligned, AlignedFiles) or not self.lexicons:
+            return list(self.lexicons), []
+        trained = anchors(aligned, *(lexicon for _, lexicon in self.lexicons))
+        if trained is None:
+            return list(self.lexicons), [
+                "the fit was given known pairs, and its folder does not hold them: scores may count pairs it learned from"
+            ]
+        found, warned = [], []
+        for path, lexicon in self.lexicons:
+            left, words = held_out(lexicon, trained), len(lexicon.targets)
+            if words and not left.targets:
+                raise InputError(
+                    f"{path}: the fit was given pairs of all of its {words:,} source words; expected other words to "
+                    "score"
+                )
+            if len(left.targets) < words:
+                warned.append(
+                    f"{path}: the fit was given pairs of {words - len(left.targets):,} of its {words:,} source words: "
+                    f"they are not scored, {len(left.targets):,} are"
+                )
+            found.append((path, left))
+        return found, warned
 
 
 def _about(path: Path, lexicon: Lexicon) -> dict[str, Any]:
