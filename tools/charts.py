@@ -197,9 +197,10 @@ def coreset_scores(_: str = "") -> str:
     colours = dict(zip(names, _COLOURS, strict=False))
     ours = []
     for name in names:
-        seeds = [entry["ours"] for entry in rows[name]]
-        dots = [(size, statistics.mean(each)) for size, each in zip(sizes, seeds, strict=True)]
-        band = [(size, min(each), max(each)) for size, each in zip(sizes, seeds, strict=True)]
+        # An average without a mark lacks a direction, so it is not comparable.
+        entries = [(size, each) for size, each in zip(sizes, rows[name], strict=True) if each.get("mark")]
+        dots = [(size, statistics.mean(each["ours"])) for size, each in entries]
+        band = [(size, min(each["ours"]), max(each["ours"])) for size, each in entries]
         ours.append(Line(colours[name], dots, band=band))
     table = published().tables["table1"]
     theirs = [

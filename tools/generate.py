@@ -36,6 +36,7 @@ FILES: dict[str, Generator] = {
     "docs/images/data-path.svg": drawings.data_path,
     "docs/images/growth.svg": charts.growth,
     "docs/images/coresets-premise.svg": charts.coreset_premise,
+    "docs/images/coresets-score.svg": charts.coreset_scores,
     "docs/images/null-p-values.svg": charts.null_p_values,
 }
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import ablation, encoders, items, judgement, kernels, planted, reach, spelling, systems
 from benchmarks.records import FOLDER, markdown, read_records
 from qwp.experiments.config import SHIPPED, Table, read_experiment
 from qwp.experiments.formats import read_report, sections
+from qwp.experiments.paper import AVERAGE
+from qwp.experiments.report import ExperimentReport
 
 _TABLES = {
     "ablation": ablation.tables,
@@ -41,12 +44,27 @@ def benchmark(argument: str) -> str:
     raise ValueError(f"no table of {name} has a heading that begins with {start}")
 
 
-def experiment(name: str, folder: Path = FOLDER) -> str:
-    """Return the tables of an experiment, saved by `qwp experiment report NAME --out FILE`."""
+def experiment(argument: str, folder: Path = FOLDER) -> str:
+    """Return the tables of an experiment, saved by `qwp experiment report NAME --out FILE`.
+
+    argument: the name of the experiment, for averages over directions and without times, or `NAME.all` for all of it.
+    """
+    name, _, everything = argument.partition(".")
     path = folder / f"experiment-{name}.json"
     if not path.is_file():
         return f"No results of `{name}` are recorded."
-    return "\n\n".join(sections(read_report(path)))
+    report = read_report(path)
+    return "\n\n".join(sections(report if everything else _in_short(report)))
+
+
+def _in_short(report: ExperimentReport) -> ExperimentReport:
+    """Return a report with averages instead of the rows of all directions, and without times."""
+    views = []
+    for view in report.views:
+        averages = tuple(row for row in view.rows if row.group == AVERAGE) or view.rows
+        rows = tuple(replace(row, entries=tuple(replace(each, seconds=None) for each in row.entries)) for row in averages)
+        views.append(replace(view, rows=rows))
+    return replace(report, views=tuple(views))
 
 
 def experiments(_: str) -> str:

@@ -13,6 +13,11 @@ from tools.results import experiment
 def test_a_recorded_report_becomes_tables(tmp_path: Path) -> None:
     assert experiment("bench", tmp_path) == "No results of `bench` are recorded."
     (tmp_path / "experiment-bench.json").write_text(as_file(make_report(sizes_plan(), known_answers())))
-    text = experiment("bench", tmp_path)
+    text = experiment("bench.all", tmp_path)
     assert text.startswith("## A title\n")
     assert "| en-es | Random | 75.00 ± 0.00" in text
+    assert "seconds per fit" in text
+    short = experiment("bench", tmp_path)
+    assert "| average | Random |" in short
+    assert "| en-es | Random |" not in short
+    assert "seconds per fit" not in short
