@@ -62,7 +62,8 @@ def _in_short(report: ExperimentReport) -> ExperimentReport:
     views = []
     for view in report.views:
         averages = tuple(row for row in view.rows if row.group == AVERAGE) or view.rows
-        rows = tuple(replace(row, entries=tuple(replace(each, seconds=None) for each in row.entries)) for row in averages)
+        untimed = (tuple(replace(each, seconds=None) for each in row.entries) for row in averages)
+        rows = tuple(replace(row, entries=each) for row, each in zip(averages, untimed, strict=True))
         views.append(replace(view, rows=rows))
     return replace(report, views=tuple(views))
 

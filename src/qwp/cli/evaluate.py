@@ -223,7 +223,8 @@ class _Gold:
         trained = anchors(aligned, *(lexicon for _, lexicon in self.lexicons))
         if trained is None:
             return list(self.lexicons), [
-                "the fit was given known pairs, and its folder does not hold them: scores may count pairs it learned from"
+                "the fit was given known pairs, and its folder does not hold them: scores may count pairs that it "
+                "learned from"
             ]
         found, warned = [], []
         for path, lexicon in self.lexicons:
