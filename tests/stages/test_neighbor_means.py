@@ -91,7 +91,7 @@ def test_rounds_end_when_the_similarity_no_longer_grows() -> None:
     # No further gain is too small for a threshold that no gain reaches.
     seen.clear()
     replace(settings, least_gain=2.0).fit(x, y, near(w), 0, lambda *step: seen.append(step))
-    assert [done for done, _ in seen] == [10, 20]
+    assert [done for done, _ in seen] == [10, 20, 30, 40]
 
 
 def test_the_similarity_is_that_of_the_nearest_neighbours() -> None:

@@ -11,6 +11,7 @@ A round with few random queries leaves fixed points that a round with all querie
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -45,7 +46,8 @@ class NeighborMeans(Settings):
     interval: int = 20
     """Rounds between two measurements of the similarity of nearest neighbours."""
     least_gain: float = 0.002
-    """The rounds end when this similarity has not grown by this amount for two measurements."""
+    """The rounds end when this similarity has not grown by this amount in `patience` measurements."""
+    patience: int = 3
     last_rounds: int = 5
     """Rounds at the end, with many queries and without relaxation."""
     last_queries: int = 5000
@@ -66,7 +68,8 @@ class NeighborMeans(Settings):
         rng = arrays.rng(seed, Stream.NEIGHBOUR_MEANS)
         x, y = (_sample(side, self.items, rng) for side in (x, y))
         asked = tuple(_sample(side, self.queries, rng) for side in (x, y))
-        best, reached, failures = w, self.similarity(x, y, w, asked), 0
+        # The random queries add noise, which lowers the similarity, so the initial map is no reference.
+        best, reached, reference, failures = w, -math.inf, -math.inf, 0
         for done in range(1, self.rounds + 1):
             queries = tuple(_sample(side, self.queries, rng) for side in (x, y))
             w = polar(w + self.relaxation * (self.fitted(x, y, w, queries, self.neighbours) - w))
@@ -75,10 +78,12 @@ class NeighborMeans(Settings):
             found = self.similarity(x, y, w, asked)
             if callback is not None:
                 callback(done, found)
-            failures = 0 if found >= reached + self.least_gain else failures + 1
             if found >= reached:
                 best, reached = w, found
-            if failures == 2:
+            failures += 1
+            if found >= reference + self.least_gain:
+                reference, failures = found, 0
+            if failures == self.patience:
                 break
         return self.sharpened(x, y, best)
 
