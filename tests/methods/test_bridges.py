@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import qwp
 from qwp import Alignment, Embeddings, InputError
-from qwp.methods.bridges import FEWEST_PAIRS, LEAST_CONFIDENCE, Bridge, Leg, joined_pairs, remark
+from qwp.methods.bridges import Bridge, Leg, joined_pairs, remark
 from qwp.results.checkpoints import Checkpoint
 from qwp.results.provenance import LegRecord, Provenance
 from qwp.showing.events import Progress
@@ -151,11 +152,10 @@ def leg(pairs: list[tuple[int, int, float]], verdict: str = "succeeded") -> Leg:
 
 
 def test_pairs_are_joined_and_weighted_by_confidence() -> None:
-    many = range(100, 100 + FEWEST_PAIRS)
+    many = range(100, 150)
     sure = [(i, i, 1.0) for i in many]
     one = Bridge(UNRELATED, leg([(0, 7, 0.8), (1, 8, 0.9), (2, 9, 0.5), *sure]), leg([(4, 7, 0.5), (5, 9, 0.2), *sure]))
     # Row 1 has no partner; the pair (2, 5) is too uncertain.
-    assert LEAST_CONFIDENCE > 0.1
     assert one.joined() == {(0, 4): pytest.approx(0.4), **{(i, i): 1.0 for i in many}}
     two = Bridge(UNRELATED, leg([(0, 3, 0.5), *sure]), leg([(4, 3, 1.0), *sure]))
     found = joined_pairs([one, two])
@@ -166,10 +166,11 @@ def test_pairs_are_joined_and_weighted_by_confidence() -> None:
 
 
 def test_a_bridge_with_few_pairs_or_a_failed_leg_is_not_used() -> None:
-    sure = [(i, i, 1.0) for i in range(FEWEST_PAIRS)]
+    sure = [(i, i, 1.0) for i in range(50)]
     few = Bridge(UNRELATED, leg(sure[1:]), leg(sure))
     failed = Bridge(UNRELATED, leg(sure), leg([], "failed"))
-    assert few.problem == f"it joins only {FEWEST_PAIRS - 1} pairs, {FEWEST_PAIRS} are needed"
+    assert few.problem == "it joins only 49 pairs, 50 are needed"
+    assert replace(few, fewest_pairs=49).problem is None
     assert failed.problem == "the alignment of tgt with it failed"
     assert joined_pairs([few, failed]) is None
     assert "not used: it joins only" in remark([few])

@@ -25,11 +25,6 @@ from qwp.stages.init.given import WeightedPairs
 from qwp.stages.pipeline import Pipeline
 from qwp.stages.stage import State
 
-LEAST_CONFIDENCE = 0.2
-"""Pairs below this joint confidence are not used. Source: 0.5 is no better (docs/research/reach.md)."""
-FEWEST_PAIRS = 50
-"""A bridge with fewer joined pairs is not used, as an ensemble vote with fewer is not."""
-
 
 @dataclass(frozen=True)
 class Leg:
@@ -65,12 +60,16 @@ class Bridge:
     space: Embeddings
     src: Leg
     tgt: Leg
+    least_confidence: float = 0.2
+    """Pairs below this joint confidence are not used. Source: 0.5 is no better (docs/research/reach.md)."""
+    fewest_pairs: int = 50
+    """A bridge with fewer joined pairs is not used, as an ensemble vote with fewer is not."""
 
     def joined(self) -> dict[tuple[int, int], float]:
         """Return the confidence of each pair of rows of the two sides with the same translation in the bridge."""
         back = {j: (i, c) for i, j, c in zip(*_listed(self.tgt), strict=True)}
         pairs = {(i, back[j][0]): c * back[j][1] for i, j, c in zip(*_listed(self.src), strict=True) if j in back}
-        return {pair: confidence for pair, confidence in pairs.items() if confidence >= LEAST_CONFIDENCE}
+        return {pair: confidence for pair, confidence in pairs.items() if confidence >= self.least_confidence}
 
     @property
     def problem(self) -> str | None:
@@ -79,7 +78,7 @@ class Bridge:
         if failed:
             return f"the alignment of {' and '.join(failed)} with it failed"
         few = len(self.joined())
-        return f"it joins only {few} pairs, {FEWEST_PAIRS} are needed" if few < FEWEST_PAIRS else None
+        return f"it joins only {few} pairs, {self.fewest_pairs} are needed" if few < self.fewest_pairs else None
 
     def record(self) -> BridgeRecord:
         """Return the record of the bridge in a result."""
