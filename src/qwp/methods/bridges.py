@@ -8,7 +8,7 @@ are independent evidence for a pair. The pairs only initialize a fit of the two 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -60,9 +60,9 @@ class Bridge:
     space: Embeddings
     src: Leg
     tgt: Leg
-    least_confidence: float = 0.2
+    least_confidence: float = field(default=0.2, kw_only=True)
     """Pairs below this joint confidence are not used. Source: 0.5 is no better (docs/research/reach.md)."""
-    fewest_pairs: int = 50
+    fewest_pairs: int = field(default=50, kw_only=True)
     """A bridge with fewer joined pairs is not used, as an ensemble vote with fewer is not."""
 
     def joined(self) -> dict[tuple[int, int], float]:
