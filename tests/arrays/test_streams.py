@@ -33,6 +33,8 @@ def test_the_numbers_of_the_streams_never_change() -> None:
         "DENSITY_SAMPLE": 22,
         "PERMUTATION": 23,
         "SEARCH": 24,
+        "NEIGHBOUR_MEANS": 25,
+        "NULL_DATA": 26,
         "APPROXIMATE": 0x666169,
         "BOOTSTRAP": 0x6576616C,
         "SKETCH": 0x706C616E,

@@ -52,7 +52,7 @@ class _Helpful:
 
     def collect_usage_pieces(self: Any, ctx: Any) -> list[str]:
         """Return arguments, required options and the rest, in the usual order of typing."""
-        params = self.get_params(ctx)
+        params = [param for param in self.get_params(ctx) if not getattr(param, "hidden", False)]
         pieces = [_argument(param) for param in params if param.param_type_name == "argument"]
         pieces += [f"{max(p.opts, key=len)} {p.metavar}" for p in params if _is_option(p) and p.required]
         pieces += ["[OPTIONS]"]

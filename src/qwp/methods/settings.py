@@ -57,8 +57,7 @@ class Judging(Settings):
     csls_k: int = csls_k_param()
     verdict: str = param(
         FULL,
-        "How the result is judged: full, exact (also compares doubtful successes with up to 19 fits of null data), "
-        "quick (recognizes clear successes only, no estimate) or none.",
+        "How to judge the result: full, exact (in doubt, 19 fits of null data), quick (only clear successes) or none.",
         RUN,
         choices=DEPTHS,
         shared=True,

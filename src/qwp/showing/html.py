@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Sequence
 
-from qwp.showing.terminal import visible
-
 SERIES = 7
 """Colours of data series, `c0` to `c6`. All have a contrast of at least 3 with a card, and with `on` of at least 4."""
 
@@ -110,6 +108,8 @@ class Markup(str):
 
 def escape(value: object) -> Markup:
     """Return a value as text for an element or a quoted attribute; control characters become visible escapes."""
+    from qwp.showing.terminal import visible  # imported here, because it imports rich, and readers of files import this
+
     return value if isinstance(value, Markup) else Markup(html.escape(visible(str(value))))
 
 
