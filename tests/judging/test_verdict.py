@@ -43,8 +43,8 @@ def test_a_true_map_succeeds() -> None:
     assert quality.explanation == (
         "Succeeded: the map is better than null maps, and its accuracy cannot be estimated: outside the calibration "
         "range (fewer than 1,000 words, 15 dimensions instead of 50 to 300). Held-out agreement is "
-        f"{quality.ratio:.2f} times the null mean, better than 1 null run. Against unrelated spaces, p = 0.0078 (level "
-        "0.01)."
+        f"{quality.ratio:.2f} times the null mean, better than 1 null run. Against unrelated spaces, p = 0.0078, the "
+        "smallest possible (level 0.01)."
     )
 
 
@@ -231,7 +231,8 @@ def test_only_what_was_measured_is_reported() -> None:
     assert (one.verdict, one.null_deviation, one.z, one.null_exceedances) == (SUCCEEDED, None, None, 0)
     assert one.explanation == (
         "Succeeded: the map is better than null maps, and its accuracy was not estimated. Held-out agreement is 2.50 "
-        "times the null mean, better than 1 null run. Against unrelated spaces, p = 0.0078 (level 0.01)."
+        "times the null mean, better than 1 null run. Against unrelated spaces, p = 0.0078, the smallest "
+        "possible (level 0.01)."
     )
     # Runs that agree exactly have no deviation to divide by.
     alike = decide(2000, held, held, held, NullDistribution((null_score,) * 2), None)
@@ -425,7 +426,7 @@ def test_known_pairs_outweigh_the_null_runs_in_both_directions(ratio: float, pai
 def test_the_verdict_leads_with_the_measured_accuracy() -> None:
     compared = (
         "Held-out agreement is 2.50 times the null mean (2.48-2.52), better than all 2 null runs. Against unrelated "
-        "spaces, p = 0.0078 (level 0.01)."
+        "spaces, p = 0.0078, the smallest possible (level 0.01)."
     )
     confirmed = judged(BEATS, known(56, 100)).explanation
     assert confirmed == f"Succeeded: 56 % of 100 held-out known pairs are ranked first (47-64 %). {compared}"

@@ -98,7 +98,10 @@ def test_pairs_decide_what_is_held_out_and_whether_the_rest_is_aligned() -> None
 
 
 def test_without_pairs_the_verdict_decides() -> None:
-    done = migrate(TEXTS.old, TEXTS.new[np.random.default_rng(0).permutation(900)])
+    shuffled = TEXTS.new[np.random.default_rng(0).permutation(900)]
+    with pytest.raises(InputError, match="no id is in both the old and the new vectors"):
+        migrate(TEXTS.old, shuffled)
+    done = migrate(TEXTS.old, shuffled, pairs=[])
     assert (done.report.pairs, done.report.after) == (0, None)
     assert "nothing was measured" in done.report.reason
     assert TEXTS.recall(done.adapter(TEXTS.old), TEXTS.new) > 0.8

@@ -40,7 +40,9 @@ class Targets:
 class Pairing:
     """Options that say which items are known to be the same."""
 
-    pairs: Path | None = option("Pairs of an old and a new id, one a line. (default: the ids in common)")
+    pairs: Path | None = option(
+        "Pairs of an old and a new id, one a line; rows without ids by number, from 0. (default: ids in common)"
+    )
     unpaired: bool = option("Use no pairs, although ids are in common.", default=False)
     seed: options.Seed = 0
 
@@ -77,7 +79,9 @@ def command(
 
     files = FileOptions(reading.arguments(), asdict(writing) if targets.out is not None else {})
     with _kept_when_interrupted(targets.out), words_bar(quiet=targets.json) as bar:
-        task = bar.add_task(f"converting {old}", total=None)
+        task = bar.add_task(f"measuring {old}", total=None)
+        if pairing.unpaired:
+            terminal.note("aligning without pairs, which takes minutes for thousands of items", on=bar.console)
         done = migrate(
             old,
             new,
@@ -87,7 +91,7 @@ def command(
             least=targets.least,
             force=targets.force,
             seed=pairing.seed,
-            progress=lambda items: bar.update(task, completed=items),
+            progress=lambda items: bar.update(task, completed=items, description=f"converting {old}"),
             files=files,
         )
     if targets.json:

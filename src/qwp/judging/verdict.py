@@ -487,7 +487,10 @@ def _null_sentences(quality: Quality, effort: VerdictEffort, confirmed: bool | N
     if quality.null_hits:
         found.append(f"{null_runs_in_words(quality.null_hits)} found this map; the random rotation is scored instead.")
     if quality.p_value is not None:
-        found.append(f"Against unrelated spaces, p = {quality.p_value:.2g} (level {effort.criteria.level:g}).")
+        smallest = ", the smallest possible" if quality.p_value <= CALIBRATION.smallest_p_value else ""
+        found.append(
+            f"Against unrelated spaces, p = {quality.p_value:.2g}{smallest} (level {effort.criteria.level:g})."
+        )
     if quality.null_data is not None:
         found.append(quality.null_data.sentence)
     if confirmed is False:

@@ -219,6 +219,12 @@ class _Data:
         """Read the pairs, or a sample of them, and a sample of the other items."""
         ids = all_ids(old), all_ids(new)
         pairs = known_pairs(*ids, given)
+        if given is None and not pairs:
+            raise InputError(
+                "no id is in both the old and the new vectors, so no item is known to be the same; expected ids in "
+                "common, pairs of ids (--pairs FILE; rows without ids by their numbers from 0, such as `0 0`), or no "
+                "pairs on purpose (--unpaired, pairs=[]), which leaves nothing to measure"
+            )
         rng = arrays.rng(seed, Stream.MIGRATION)
         pairs = [pairs[row] for row in np.sort(rng.permutation(len(pairs))[: DESIGN.max_items])]
         rng.shuffle(pairs)

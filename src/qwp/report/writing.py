@@ -180,7 +180,7 @@ def measured(analysis: Analysis) -> str:
         share = f"{100 * score.value:.1f} % ({100 * score.low:.1f} to {100 * score.high:.1f} %)"
         of = f" of {name}" if len(analysis.evaluations) > 1 else ""
         found.append(f"{share} of {each.coverage.covered_source_words:,} words{of}")
-    return f"MeasuredShare with a lexicon: the translation is right for {'; '.join(found)}. " if found else ""
+    return f"Measured with a lexicon: the translation is right for {'; '.join(found)}. " if found else ""
 
 
 def _left_out(analysis: Analysis) -> Markup | str:

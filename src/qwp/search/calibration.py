@@ -76,6 +76,11 @@ class Calibration:
         """
         return max((1 + len(found) - bisect_left(found, statistic)) / (1 + len(found)) for found in self._kinds())
 
+    @property
+    def smallest_p_value(self) -> float:
+        """The p-value of a statistic above those of all unrelated pairs."""
+        return self.p_value(math.inf)
+
     def threshold(self, level: float) -> float:
         """Return the statistic above which the p-value is at most a level; infinity if a kind has too few pairs."""
         allowed = [math.floor(level * (1 + len(found)) + 1e-9) for found in self._kinds()]

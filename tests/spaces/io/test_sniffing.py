@@ -101,3 +101,9 @@ def test_an_incomplete_last_character_is_still_text() -> None:
     text = "naïve – 日本".encode()
     assert all(is_utf8(text[:n]) for n in range(len(text) + 1))
     assert not is_utf8(text + b"\xff")
+
+
+@pytest.mark.parametrize("content", [b"house casa\nwater agua\n", b"house\tcasa\nwater\tagua\n"])
+def test_a_dictionary_is_named(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(InputError, match="it looks like a dictionary of word pairs, which --lexicon takes"):
+        format_of(tmp_path, content)

@@ -197,6 +197,8 @@ def _without_header(source: Source, body: bytes) -> str:
     if consistent or (b"\0" not in body and 2 * sum(count > 0 for count in counts) > len(counts)):
         return "glove"
     what, remedy = describe(source.head)
+    if lines and all(len(line.split()) == 2 for line in lines) and not any(counts):
+        remedy = "it looks like a dictionary of word pairs, which --lexicon takes"
     raise InputError(
         f"{source.path} is {what}, expected a vector file (text, glove, word2vec-binary, npz or safetensors): "
         + (remedy or "qwp does not recognise its format; pass format= (--input-format) to name it")
