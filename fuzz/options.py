@@ -131,9 +131,11 @@ def _flag(name: str) -> str:
 QUICK_OPTIONS = {method: _quick_options(method) for method in METHODS}
 # As on a terminal; in a pipe words are printed unchanged, control characters included.
 _TABLE = ["--format", "table"]
+_FITS = ("align", "align-all")
 # Working commands; the options of a case follow and take precedence.
 BASES: dict[str, list[str]] = {
     "align": ["align", "src.vec", "tgt.vec", "--out", "out"],
+    "align-all": ["align-all", "src.vec", "tgt.vec", "third.vec", "--out", "out", "--json"],
     "align-many": ["align-many", "pairs.tsv", "--out", "out", "--preset", "paper"],
     "methods": ["methods", *_TABLE],
     "evaluate": ["evaluate", "aligned", "--lexicon", "gold.txt", "--bootstrap", "10", *_TABLE],
@@ -217,7 +219,7 @@ def make_case(number: int, seed: int) -> Case:
     option = known[number % len(known)] if rng.random() < 0.7 else rng.choice(known)
     has_it = list(FLAGS[option.name].by_method) if option.name in FLAGS else []
     method = rng.choice(has_it if has_it and rng.random() < 0.9 else list(METHODS))
-    base = [*BASES[option.command], *(QUICK_OPTIONS[method] if option.command == "align" else [])]
+    base = [*BASES[option.command], *(QUICK_OPTIONS[method] if option.command in _FITS else [])]
     if option.command == "align" and option.name in FLAGS and rng.random() < 0.3:
         return _config_case(base, option, rng)
     added = _given(option, rng)
@@ -275,7 +277,7 @@ def _is_quick(base: Sequence[str], added: Sequence[str]) -> bool:
     """Return whether to run the command: not for large numbers, searches and the demo."""
     sizes = [int(part) for part in added if part.isascii() and part.isdigit() and len(part) < 20]
     asks_for_choice = "auto" in added or "frank-wolfe" in added
-    return base[0] != "demo" and not (base[0] == "align" and (asks_for_choice or any(size > _FEW for size in sizes)))
+    return base[0] != "demo" and not (base[0] in _FITS and (asks_for_choice or any(size > _FEW for size in sizes)))
 
 
 # --------------------------------------------------------------------------- running cases

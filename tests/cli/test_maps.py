@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qwp import Alignment
+from qwp import Alignment, Lexicon, evaluate
 from qwp.maps.procrustes import orthogonality_error
 from qwp.spaces import io
 from tests.cli.conftest import QUICK, Problem, qwp
@@ -165,8 +165,8 @@ def test_every_flag_changes_the_map_and_keeps_it_good(
 ) -> None:
     changed, _ = run(problem, tmp_path / "a", *flags)
     assert not np.allclose(changed["src_map"], plain["src_map"], rtol=1e-3)
-    ran = qwp("evaluate", tmp_path / "a", "--lexicon", problem.lexicon, "--bootstrap", 0, "--json")
-    assert ran.json["scores"]["csls"]["covered"]["P@1"]["value"] > 0.95
+    found = evaluate(Alignment.load(tmp_path / "a"), Lexicon.load(problem.lexicon), bootstrap=0)
+    assert found.scores["csls"].covered["P@1"].value > 0.95
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ def test_the_base_of_every_method_works(method: str, data: Path) -> None:
 
 @pytest.mark.parametrize("command", [name for name in options.BASES if name not in ("align", "demo")])
 def test_the_base_of_every_command_works(command: str, data: Path) -> None:
-    case = Case(options.BASES[command])
+    case = Case([*options.BASES[command], *(options.QUICK_OPTIONS["qwp"] if command == "align-all" else [])])
     ran = run_case(case, data)
     assert judge(case, ran) == ("worked or accepted", None), ran.err
 

@@ -202,7 +202,7 @@ def test_orders_are_estimated_and_pairs_held_out() -> None:
 def test_fits_reach_the_intended_stages() -> None:
     assert provenance_of("a fallback").initializer == FALLBACK
     assert provenance_of("an estimated order").order == "estimated"
-    assert len(provenance_of("noise").candidates) > 10
+    assert len(provenance_of("noise").candidates) >= 8, "a hopeless search ends after its first round"
     items = SEARCHES["items"](None)
     assert isinstance(items, Alignment)
     rounds = [record for record in items.history if record["stage"] == "refine"]
