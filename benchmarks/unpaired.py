@@ -123,13 +123,14 @@ def tables(found: Sequence[Record]) -> str:
             kind = "the same" if overlap else "different"
             verdicts = ", ".join(sorted(values(runs, "verdict")))
             rows.append([name, f"{texts:,}, {kind}", _scores(runs, "there"), _scores(runs, "back"), verdicts, seconds])
+    head = ["encoders", "texts on each side", "top 1 of each seed", "reverse", "verdict", "median time"]
     curve = []
     for texts in TEXTS:
         cells = [select(found, suite="curve", texts=texts, overlap=overlap) for overlap in OVERLAPS]
-        curve.append([f"{texts:,}", *(_scores(runs, "there") or "-" for runs in cells)])
-    head = ["encoders", "texts on each side", "top 1 of each seed", "reverse", "verdict", "median time"]
+        if any(cells):
+            curve.append([f"{texts:,}", *(_scores(runs, "there") or "-" for runs in cells)])
     shares = ["texts on each side", *(f"{overlap:.0%} in common" for overlap in OVERLAPS)]
-    return "\n\n".join([markdown(head, rows), markdown(shares, curve)])
+    return "\n\n".join([markdown(head, rows), *([markdown(shares, curve)] if curve else [])])
 
 
 if __name__ == "__main__":

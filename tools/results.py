@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import ablation, encoders, items, judgement, kernels, planted, reach, spelling, systems
+from benchmarks import ablation, encoders, items, judgement, kernels, planted, reach, spelling, systems, unpaired
 from benchmarks.records import FOLDER, markdown, read_records
 from qwp.experiments.config import SHIPPED, Table, read_experiment
 from qwp.experiments.formats import read_report, sections
@@ -25,6 +25,7 @@ _TABLES = {
     "reach": reach.tables,
     "spelling": spelling.tables,
     "systems": systems.tables,
+    "unpaired": unpaired.tables,
 }
 
 
