@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -14,6 +13,7 @@ from qwp.errors import InputError, at_least
 from qwp.experiments.data import Contents, DataFile
 
 JobRecord = dict[str, Any]
+Affinity = tuple[str, ...]
 
 _MAX_ERROR = 2000
 
@@ -41,7 +41,7 @@ class Job(Protocol):
         """Make a record of the result on the machine that started the run; this may write files."""
         ...
 
-    def affinity(self) -> tuple[str, ...]:
+    def affinity(self) -> Affinity:
         """Return what it shares with other jobs, step by step. Jobs with a common prefix share that many steps."""
         ...
 
@@ -95,29 +95,29 @@ class Queue(Generic[J]):
     """
 
     def __init__(self, jobs: Iterable[tuple[str, J]]) -> None:
-        self._groups: dict[tuple[str, ...], deque[deque[tuple[str, J]]]] = {}
-        for affinity, bundle in groupby(_by_affinity(jobs), key=lambda each: each[1].affinity()):
-            self._groups.setdefault(affinity[:2], deque()).append(deque(bundle))
-        self._started: set[tuple[str, ...]] = set()
-        self._bundles: dict[tuple[str, ...], deque[tuple[str, J]]] = {}
+        self._bundles: dict[Affinity, deque[tuple[str, J]]] = {}
+        self._groups: dict[Affinity, deque[Affinity]] = {}
+        for affinity, address, job in _by_affinity(jobs):
+            if affinity not in self._bundles:
+                self._groups.setdefault(affinity[:2], deque()).append(affinity)
+            self._bundles.setdefault(affinity, deque()).append((address, job))
+        self._started: set[Affinity] = set()
 
     def next_after(self, job: J | None = None) -> tuple[str, J] | None:
         """Return the next job for a process that has computed `job` last, or None if no job is left for it."""
-        own = None if job is None else job.affinity()
-        bundle = self._bundles.get(own) if own is not None else None
-        if bundle is None:
-            bundle = self._next_bundle(None if own is None else own[:2])
-        if bundle is None:
+        affinity = None if job is None else job.affinity()
+        if affinity not in self._bundles:
+            affinity = self._next_bundle(None if affinity is None else affinity[:2])
+        if affinity is None:
             return None
+        bundle = self._bundles[affinity]
         found = bundle.popleft()
-        affinity = found[1].affinity()
-        self._bundles[affinity] = bundle
         if not bundle:
             del self._bundles[affinity]
         return found
 
-    def _next_bundle(self, own: tuple[str, ...] | None) -> deque[tuple[str, J]] | None:
-        """Return the next bundle for a process whose last job belonged to the group `own`."""
+    def _next_bundle(self, own: Affinity | None) -> Affinity | None:
+        """Return the affinity of the next bundle for a process whose last job belonged to the group `own`."""
         if not self._groups:
             return None
         fresh = [group for group in self._groups if group not in self._started]
@@ -137,15 +137,15 @@ class Queue(Generic[J]):
         return found
 
 
-def _by_affinity(jobs: Iterable[tuple[str, J]]) -> list[tuple[str, J]]:
-    """Sort jobs so that those with common steps are neighbours, otherwise in the order given."""
-    first: dict[tuple[str, ...], int] = {}
+def _by_affinity(jobs: Iterable[tuple[str, J]]) -> list[tuple[Affinity, str, J]]:
+    """Sort jobs with their affinities so that those with common steps are neighbours, otherwise in the order given."""
+    first: dict[Affinity, int] = {}
     keyed = []
     for number, (address, job) in enumerate(jobs):
         affinity = job.affinity()
         steps = [affinity[: step + 1] for step in range(len(affinity))]
-        keyed.append(([first.setdefault(step, number) for step in steps], address, job))
-    return [(address, job) for _, address, job in sorted(keyed, key=lambda each: each[0])]
+        keyed.append(([first.setdefault(step, number) for step in steps], affinity, address, job))
+    return [(affinity, address, job) for _, affinity, address, job in sorted(keyed, key=lambda each: each[0])]
 
 
 class Dispatch(Generic[J]):
