@@ -22,7 +22,7 @@ from qwp.methods.align_all import align_all as every_two
 from qwp.methods.align_all import check_names
 from qwp.methods.aligner import Aligner
 from qwp.parameters import RUN
-from qwp.results.all_pairs import AllPairs, PairStore, pair_record, pairs_of
+from qwp.results.all_pairs import AllPairs, PairStore, pair_of, pair_record, pairs_of
 from qwp.results.saved import ALIGNMENT
 from qwp.results.several import MultiAlignment
 from qwp.showing import terminal
@@ -178,7 +178,7 @@ def show(found: AllPairs, outs: AllOuts) -> None:
     def cell(one: str, other: str) -> str:
         if one == other:
             return ""
-        record = records[(one, other) if one < other else (other, one)]
+        record = records[pair_of(one, other)]
         if record["verdict"] != SUCCEEDED or record["estimate"] is None:
             return str(record["verdict"])
         return f"{100 * record['estimate']:.0f} %"

@@ -18,7 +18,7 @@ from qwp.judging.verdict import SUCCEEDED, UNJUDGED
 from qwp.methods.aligner import Aligner
 from qwp.methods.bridges import Bridge, Leg
 from qwp.results.alignment import Alignment
-from qwp.results.all_pairs import AllPairs, PairStore, folder_name, pairs_of
+from qwp.results.all_pairs import AllPairs, PairStore, folder_name, pair_of, pairs_of
 from qwp.results.joint import Pair
 from qwp.results.several import check_languages
 from qwp.showing.events import PairCallback, ProgressCallback
@@ -131,7 +131,7 @@ class _Run:
         return self._legs[side, third]
 
     def _between(self, one: str, other: str) -> Alignment:
-        return self.found[(one, other) if one < other else (other, one)]
+        return self.found[pair_of(one, other)]
 
     def _keep(self, pair: Pair, alignment: Alignment) -> None:
         self.found[pair] = alignment

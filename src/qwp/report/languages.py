@@ -10,7 +10,7 @@ from typing import Any
 from qwp.judging.verdict import SUCCEEDED
 from qwp.report import page
 from qwp.report.page import Section
-from qwp.results.all_pairs import AllPairs
+from qwp.results.all_pairs import AllPairs, pair_of
 from qwp.results.joint import Pair
 from qwp.showing import html
 from qwp.showing.html import HEAT, Markup, element, join
@@ -53,7 +53,7 @@ def heat_map(names: tuple[str, ...], records: Mapping[Pair, Mapping[str, Any]]) 
 def _cell(records: Mapping[Pair, Mapping[str, Any]], one: str, other: str) -> Markup:
     if one == other:
         return element("td", class_="none")
-    record = records[(one, other) if one < other else (other, one)]
+    record = records[pair_of(one, other)]
     if record["estimate"] is None:
         return element("td", record["verdict"], title=record["explanation"])
     return html.heat_cell(

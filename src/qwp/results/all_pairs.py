@@ -18,7 +18,7 @@ from qwp.results.joint import Pair, joint_space
 from qwp.results.provenance import Identity
 from qwp.results.saved import AGAIN, ALIGNMENT, ALL_PAIRS
 from qwp.results.schema import HASH, ListOf, Record, Text
-from qwp.results.several import MultiAlignment, check_language
+from qwp.results.several import MultiAlignment, check_language, check_pair
 
 _NAME = Text(most=1000)
 _ENTRY = Record({"src": _NAME, "tgt": _NAME, "sha256": HASH})
@@ -51,12 +51,9 @@ class AllPairs:
 
     def pair(self, src: str, tgt: str) -> Alignment:
         """Return the alignment of one language onto another. Both directions of a pair have the same maps."""
-        for name in (src, tgt):
-            if name not in self.names:
-                raise InputError(f"language {name!r} is not among {', '.join(self.names)}")
-        if src == tgt:
-            raise InputError(f"{src!r} was given twice; expected two languages of {', '.join(self.names)}")
-        return self.alignments[src, tgt] if src < tgt else self.alignments[tgt, src].reversed()
+        check_pair(src, tgt, self.names)
+        pair = pair_of(src, tgt)
+        return self.alignments[pair] if pair == (src, tgt) else self.alignments[pair].reversed()
 
     def on(self, device: str = "auto", library: str = "auto") -> AllPairs:
         """Return the same alignments with all searches computed on a device: cpu, cuda, cuda:1, ..."""
@@ -106,6 +103,11 @@ class AllPairs:
         if set(alignments) != set(pairs_of(names)):
             raise InputError(f"{found.path} is damaged (it does not list every two languages): {AGAIN}")
         return cls(names, alignments)
+
+
+def pair_of(one: str, other: str) -> Pair:
+    """Return two names in alphabetical order, as `pairs_of` does."""
+    return (one, other) if one < other else (other, one)
 
 
 def pairs_of(names: Iterable[str]) -> list[Pair]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -66,11 +66,7 @@ class MultiAlignment:
 
     def pair(self, src: str, tgt: str) -> Alignment:
         """Return the alignment of any two languages through the common space, with a verdict of its own."""
-        for name in (src, tgt):
-            if name not in self.names:
-                raise InputError(f"language {name!r} is not among {', '.join(self.names)}")
-        if src == tgt:
-            raise InputError(f"{src!r} was given twice; expected two languages of {', '.join(self.names)}")
+        check_pair(src, tgt, self.names)
         if tgt == self.hub:
             return self.alignments[src]
         a, b = self._side(src), self._side(tgt)
@@ -197,6 +193,15 @@ def check_language(name: str) -> str:
     if found:
         raise InputError(f"{name!r} cannot name a language, which has a folder of that name ({found[0]}): rename it")
     return name
+
+
+def check_pair(src: str, tgt: str, names: Sequence[str]) -> None:
+    """Raise an InputError unless two different languages of several are given."""
+    for name in (src, tgt):
+        if name not in names:
+            raise InputError(f"language {name!r} is not among {', '.join(names)}")
+    if src == tgt:
+        raise InputError(f"{src!r} was given twice; expected two languages of {', '.join(names)}")
 
 
 def check_languages(hub: str, languages: Iterable[str]) -> None:
